@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of event kinds.
+#include "observe/events.hpp"
+
+namespace actor_rdma::observe {
+
+const char* to_string(event_kind kind) noexcept {
+  switch (kind) {
+  case event_kind::transition: return "transition";
+  case event_kind::stall_suspected: return "stall suspected";
+  case event_kind::false_alarm: return "false alarm";
+  case event_kind::reissued: return "reissued";
+  case event_kind::fenced: return "fenced";
+  case event_kind::remote_fence: return "remote fence";
+  case event_kind::quarantined: return "quarantined";
+  case event_kind::peer_up: return "peer up";
+  case event_kind::peer_lost: return "peer lost";
+  case event_kind::peer_dead: return "peer dead";
+  case event_kind::rejected: return "rejected";
+  case event_kind::wr_error: return "wr error";
+  case event_kind::stale_completion: return "stale completion";
+  case event_kind::stuck: return "stuck";
+  case event_kind::lane_gap: return "lane gap";
+  case event_kind::internal_fault: return "internal fault";
+  }
+  return "?";
+}
+
+} // namespace actor_rdma::observe

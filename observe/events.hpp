@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events that leave the actors: what an operator, a metric or a test wants to know happened. They are
+// structs; a log line is one reader of them among others, never the API. A sink is called on the thread where
+// the event happened (a lane most of the time), must not block and must not throw.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace actor_rdma::observe {
+
+enum class event_kind : std::uint8_t {
+  transition,      ///< any actor changed its state: subject, from, to, detail = event
+  stall_suspected, ///< a QP made no progress; value = outstanding WRs
+  false_alarm,     ///< it did after all
+  reissued,        ///< slices were issued a second time elsewhere; value = how many
+  fenced,          ///< a QP generation can no longer touch our memory; value = generation
+  remote_fence,    ///< the peer confirmed (or did not, see detail) a retired generation
+  quarantined,     ///< a verbs object could not be destroyed; it is kept and retried
+  peer_up,
+  peer_lost,
+  peer_dead,
+  rejected,         ///< a peer refused, detail = its own words
+  wr_error,         ///< an error completion that was not a flush; value = wr_id
+  stale_completion, ///< a completion of an unknown generation was dropped
+  stuck,    ///< a transfer is older than stuck_after; detail names the actor that holds it and that actor's
+            ///< state
+  lane_gap, ///< a lane lost time; value = nanoseconds
+  internal_fault,
+};
+const char* to_string(event_kind kind) noexcept;
+
+struct event {
+  base::time_point at;
+  event_kind kind = event_kind::transition;
+  std::string subject; ///< name of the actor
+  std::string from;
+  std::string to;
+  std::string detail;
+  std::uint64_t value = 0;
+};
+
+class event_sink {
+public:
+  virtual ~event_sink() = default;
+  virtual void on_event(const event& what) = 0;
+};
+
+} // namespace actor_rdma::observe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a transfer is and how it can end, as plain types that every layer above base/ shares: the actors which
+// carry it, the public API which reports it, and the tools which show it.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <cstdint>
+
+namespace actor_rdma {
+
+enum class operation : std::uint8_t { read, write };
+
+/// `pending` until nothing of the transfer can touch memory any more, on either side; then one of the others,
+/// for good.
+enum class transfer_status : std::uint8_t { pending, completed, failed, timed_out, cancelled };
+
+/// One transfer: `length` bytes between our memory at `local` and the peer's memory at `remote`, an address
+/// inside one of the buffers that the peer publishes. Both ranges must stay as they are until the transfer
+/// has ended: slices may be issued a second time on another rail.
+struct transfer_request {
+  operation op = operation::write;
+  void* local = nullptr;
+  std::uint64_t remote = 0;
+  std::uint64_t length = 0;
+};
+
+/// How one transfer ended, or how far it is.
+struct transfer_result {
+  transfer_status status = transfer_status::pending;
+  base::reason cause = base::reason::none; ///< why it failed
+  bool late = false;                       ///< completed, but only after its deadline had passed
+  /// The peer did not confirm within remote_fence_timeout that late packets of a retired QP cannot reach its
+  /// memory.
+  bool remote_fence_unconfirmed = false;
+  std::uint64_t bytes = 0; ///< bytes that have a success completion
+};
+
+const char* to_string(operation op) noexcept;
+const char* to_string(transfer_status status) noexcept;
+
+} // namespace actor_rdma
