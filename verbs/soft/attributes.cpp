@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Queries. None of them blocks or changes anything.
+#include "verbs/soft/attributes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/tables.hpp"
+
+#include <endian.h>
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+constexpr std::uint8_t phys_polling = 2;
+constexpr std::uint8_t phys_link_up = 5;
+
+/// As derived from the device's MAC address.
+std::uint64_t guid_of(std::uint32_t device) {
+  std::uint64_t guid = 0;
+  const auto gid = make_gid(device, 0);
+  std::memcpy(&guid, &gid.raw[8], sizeof guid);
+  return guid;
+}
+
+} // namespace
+
+int query_device(ibv_context* context, ibv_device_attr* out) {
+  const auto& device = soft_context::of(context).device();
+  ibv_device_attr a{};
+  std::snprintf(a.fw_ver, sizeof a.fw_ver, "soft-1");
+  a.node_guid = a.sys_image_guid = guid_of(device.index());
+  a.max_mr_size = UINT64_MAX >> 1;
+  a.page_size_cap = 0xfffff000;
+  a.vendor_id = 0x5246;
+  a.vendor_part_id = 1;
+  a.max_qp = static_cast<int>(layout::max_qps);
+  a.max_qp_wr = static_cast<int>(max_qp_wrs);
+  a.device_cap_flags = IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID;
+  a.max_sge = a.max_sge_rd = static_cast<int>(max_sges);
+  a.max_cq = 1 << 16;
+  a.max_cqe = max_cq_entries;
+  a.max_mr = static_cast<int>(layout::max_mrs);
+  a.max_pd = 1 << 16;
+  a.max_qp_rd_atom = a.max_qp_init_rd_atom = static_cast<int>(max_outstanding_reads);
+  a.max_res_rd_atom = a.max_qp_rd_atom * a.max_qp;
+  a.atomic_cap = IBV_ATOMIC_NONE;
+  a.max_pkeys = 1;
+  a.local_ca_ack_delay = 12;
+  a.phys_port_cnt = 1;
+  *out = a;
+  return 0;
+}
+
+int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
+  if (port != 1)
+    return EINVAL;
+  const bool is_up =
+      soft_context::of(context).device().entry().link_seq.load(std::memory_order_acquire) % 2 == 0;
+  ibv_port_attr a{};
+  a.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  a.max_mtu = a.active_mtu = IBV_MTU_4096;
+  a.gid_tbl_len = static_cast<int>(gid_table_length);
+  a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  a.max_msg_sz = max_message_bytes;
+  a.pkey_tbl_len = 1;
+  a.max_vl_num = 1;
+  a.active_width = 2; // 4x
+  a.active_speed = 32;
+  a.phys_state = is_up ? phys_link_up : phys_polling;
+  a.link_layer = IBV_LINK_LAYER_ETHERNET;
+  std::memcpy(out, &a, std::min(size, sizeof a));
+  return 0;
+}
+
+int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
+  if (port != 1 || index < 0 || static_cast<std::uint32_t>(index) >= gid_table_length) {
+    errno = EINVAL;
+    return -1;
+  }
+  *out = {}; // an empty place reads as zeros
+  if (static_cast<std::uint32_t>(index) < gids_per_device)
+    *out = make_gid(soft_context::of(context).device().index(), static_cast<std::uint32_t>(index));
+  return 0;
+}
+
+int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* out) {
+  if (port != 1 || index >= gid_table_length)
+    return EINVAL;
+  if (index >= gids_per_device)
+    return ENODATA;
+  *out = {};
+  out->gid = make_gid(soft_context::of(context).device().index(), index);
+  out->gid_index = index;
+  out->port_num = port;
+  out->gid_type = index % 2 == 0 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+  return 0;
+}
+
+const char* wc_status_name(ibv_wc_status status) {
+  static constexpr std::array<const char*, 24> names{
+      "success", "local length error", "local QP operation error", "local EE context operation error",
+      "local protection error", "Work Request Flushed Error", "memory management operation error",
+      "bad response error", "local access error", "remote invalid request error", "remote access error",
+      "remote operation error", "transport retry counter exceeded", "RNR retry counter exceeded",
+      "local RDD violation error", "remote invalid RD request", "aborted error", "invalid EE context number",
+      "invalid EE context state", "fatal error", "response timeout error", "general error",
+      "TM error", "TM software rendezvous"};
+  const auto i = static_cast<std::size_t>(status);
+  return i < names.size() ? names[i] : "unknown";
+}
+
+const char* event_type_name(ibv_event_type type) {
+  switch (type) {
+  case IBV_EVENT_CQ_ERR:
+    return "CQ error";
+  case IBV_EVENT_QP_FATAL:
+    return "local work queue catastrophic error";
+  case IBV_EVENT_QP_ACCESS_ERR:
+    return "local access violation work queue error";
+  case IBV_EVENT_PORT_ACTIVE:
+    return "port active";
+  case IBV_EVENT_PORT_ERR:
+    return "port error";
+  default:
+    return "unknown";
+  }
+}
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing, polling and notifying.
+#include "verbs/soft/completion_queue.hpp"
+
+#include <algorithm>
+
+#include "verbs/soft/queue_pair.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+soft_cq::soft_cq(soft_context& owner, int capacity, void* user_context, soft_channel* notify_on)
+    : ibv_cq{}, context_{owner}, line_{owner.rt().make_line()},
+      ring_{std::make_unique_for_overwrite<completion[]>(static_cast<std::size_t>(capacity))} {
+  context = &owner.context;
+  channel = notify_on;
+  cq_context = user_context;
+  cqe = capacity;
+  pthread_mutex_init(&mutex, nullptr);
+  pthread_cond_init(&cond, nullptr);
+  if (notify_on != nullptr)
+    notify_on->users.fetch_add(1);
+}
+
+soft_cq::~soft_cq() {
+  context_.rt().remove(line_);
+  pthread_cond_destroy(&cond);
+  pthread_mutex_destroy(&mutex);
+}
+
+int soft_cq::retire(bool forced) {
+  context_.async_events().drop(async_events);
+  auto* const notified = static_cast<soft_channel*>(channel);
+  if (notified != nullptr)
+    notified->events.drop(channel_events);
+  if (!forced) {
+    async_events.wait();
+    channel_events.wait();
+  }
+  if (notified != nullptr)
+    notified->users.fetch_sub(1);
+  std::lock_guard lock{mutex_};
+  channel = nullptr;
+  return 0;
+}
+
+void soft_cq::make_progress() {
+  auto& rt = context_.rt();
+  if (rt.is_virtual())
+    return; // there, things happen when time advances
+  copy_budget budget = budget_per_call;
+  if (line_->next_due() != never)
+    line_->run_due(rt.now(), budget);
+  if (rt.wire()->next_due() != never)
+    rt.wire()->run_due(rt.now(), budget);
+}
+
+int soft_cq::poll(int limit, ibv_wc* out) {
+  make_progress();
+  if (count_.load(std::memory_order_acquire) == 0)
+    return 0;
+  std::lock_guard lock{mutex_};
+  const auto capacity = static_cast<std::uint32_t>(cqe);
+  auto count = count_.load(std::memory_order_relaxed);
+  const auto n = std::min(count, static_cast<std::uint32_t>(std::max(limit, 0)));
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const auto& c = ring_[head_];
+    out[i] = c.wc;
+    c.qp->release(c.release_to);
+    head_ = head_ + 1 == capacity ? 0 : head_ + 1;
+  }
+  count_.store(count - n, std::memory_order_release);
+  return static_cast<int>(n);
+}
+
+void soft_cq::arm(bool solicited_only) {
+  {
+    std::lock_guard lock{mutex_};
+    if (armed_ != armed::for_any)
+      armed_ = solicited_only ? armed::for_solicited : armed::for_any;
+  }
+  if (!context_.rt().is_virtual())
+    line_->set_watched(true);
+}
+
+bool soft_cq::push(std::span<const completion> completions) {
+  if (completions.empty())
+    return true; // and no event
+  std::lock_guard lock{mutex_};
+  const auto capacity = static_cast<std::uint32_t>(cqe);
+  auto count = count_.load(std::memory_order_relaxed);
+  bool any_error = false;
+  for (const auto& c : completions) {
+    if (count == capacity || overrun_) {
+      count_.store(count, std::memory_order_release);
+      if (!overrun_) {
+        overrun_ = true;
+        ibv_async_event event{};
+        event.event_type = IBV_EVENT_CQ_ERR;
+        event.element.cq = this;
+        context_.raise(event, &async_events);
+      }
+      return false;
+    }
+    auto at = head_ + count;
+    ring_[at >= capacity ? at - capacity : at] = c;
+    ++count;
+    any_error |= c.wc.status != IBV_WC_SUCCESS;
+  }
+  count_.store(count, std::memory_order_release);
+  notify(any_error);
+  return true;
+}
+
+void soft_cq::notify(bool any_error) {
+  if (armed_ == armed::no || (armed_ == armed::for_solicited && !any_error))
+    return;
+  armed_ = armed::no;
+  if (!context_.rt().is_virtual())
+    line_->set_watched(false);
+  if (channel != nullptr)
+    static_cast<soft_channel*>(channel)->events.push(this, &channel_events);
+}
+
+void soft_cq::purge(const soft_qp& qp) noexcept {
+  std::lock_guard lock{mutex_};
+  const auto capacity = static_cast<std::uint32_t>(cqe);
+  const auto count = count_.load(std::memory_order_relaxed);
+  std::uint32_t kept = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto& c = ring_[(head_ + i) % capacity];
+    if (c.qp != &qp)
+      ring_[(head_ + kept++) % capacity] = c;
+  }
+  count_.store(kept, std::memory_order_release);
+}
+
+} // namespace actor_rdma::verbs::soft

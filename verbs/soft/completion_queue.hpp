@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A completion queue: a bounded ring of completions, the channel that it wakes, and the timeline of the work that will
+// end in it. Completions are only ever written by the process that owns the queue.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "verbs/soft/event_queue.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/timeline.hpp"
+
+#include <infiniband/verbs.h>
+
+namespace actor_rdma::verbs::soft {
+
+class soft_qp;
+
+struct completion {
+  ibv_wc wc;
+  soft_qp* qp;               // outlives it: a queue pair that goes takes its completions along
+  std::uint64_t release_to;  // the send queue is free up to here once this is polled
+};
+
+class soft_cq : public ibv_cq, public owned_object {
+public:
+  soft_cq(soft_context& owner, int capacity, void* user_context, soft_channel* notify);
+  ~soft_cq() override;
+  [[nodiscard]] static soft_cq& of(ibv_cq* cq) noexcept { return *static_cast<soft_cq*>(cq); }
+
+  [[nodiscard]] int poll(int limit, ibv_wc* out);
+  void arm(bool solicited_only);
+  /// False when one of them found no room: the queue is then in error, and so is the queue pair.
+  [[nodiscard]] bool push(std::span<const completion> completions);
+  /// Takes away what a queue pair wrote: it is reset or destroyed.
+  void purge(const soft_qp& qp) noexcept;
+  [[nodiscard]] int retire(bool forced) override;
+
+  [[nodiscard]] timeline& line() noexcept { return *line_; }
+
+  std::atomic<std::uint32_t> users{0}; // queue pairs
+  event_ledger channel_events;
+  event_ledger async_events;
+
+private:
+  enum class armed : std::uint8_t { no, for_any, for_solicited };
+  /// Errors count as solicited, successes of a requester do not.
+  void notify(bool any_error);
+  void make_progress();
+
+  soft_context& context_;
+  const std::shared_ptr<timeline> line_;
+  std::mutex mutex_;
+  std::unique_ptr<completion[]> ring_;
+  std::uint32_t head_ = 0;
+  std::atomic<std::uint32_t> count_{0};
+  armed armed_ = armed::no;
+  bool overrun_ = false;
+};
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writing faults into the tables. The first word that changes takes effect at once in every process; announcing it
+// makes the processes look at what was stuck.
+#include "verbs/soft/control.hpp"
+
+#include <string>
+
+#include "verbs/soft/event_log.hpp"
+#include "verbs/soft/shaper.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+constexpr const char* layer = "soft NIC";
+
+/// Finds the device, lets `change` write, logs and announces. `change` returns false if nothing changed.
+template <class Change>
+base::expected<void> apply(runtime& rt, std::string_view name, log_kind kind, std::uint32_t detail, Change change) {
+  auto& t = rt.tables();
+  const auto index = find_device(t, name);
+  if (!index)
+    return base::fail(index.error());
+  auto& device = t.devices[*index];
+  if (!change(device))
+    return {};
+  write_log(t, rt.now(), kind, device, 0, detail);
+  if (kind != log_kind::mode_changed)
+    note_fault_change(t, rt.now());
+  rt.announce_change();
+  return {};
+}
+
+} // namespace
+
+base::expected<std::uint32_t> find_device(const layout::tables& t, std::string_view name) {
+  const bool is_full = name.find('/') != std::string_view::npos;
+  std::uint32_t found = layout::max_devices;
+  for (std::uint32_t i = 0; i < layout::max_devices; ++i) {
+    if (t.devices[i].used.load(std::memory_order_acquire) == 0)
+      continue;
+    const auto full = device_name(t.devices[i]);
+    if ((is_full ? full : full.substr(full.find('/') + 1)) != name)
+      continue;
+    if (found != layout::max_devices)
+      return base::fail(base::reason::invalid_argument, layer,
+                        '"' + std::string{name} + "\" is ambiguous: say host/" + std::string{name});
+    found = i;
+  }
+  if (found == layout::max_devices)
+    return base::fail(base::reason::not_found, layer, "there is no device \"" + std::string{name} + '"');
+  return found;
+}
+
+base::expected<void> set_link(runtime& rt, std::string_view device, bool up) {
+  return apply(rt, device, up ? log_kind::link_up : log_kind::link_down, 0, [&](layout::device_entry& d) {
+    auto seq = d.link_seq.load(std::memory_order_seq_cst);
+    while ((seq % 2 == 0) != up)
+      if (d.link_seq.compare_exchange_weak(seq, seq + 1, std::memory_order_seq_cst))
+        return true;
+    return false;
+  });
+}
+
+base::expected<void> set_hang(runtime& rt, std::string_view device, bool on) {
+  return apply(rt, device, on ? log_kind::hang_on : log_kind::hang_off, 0, [&](layout::device_entry& d) {
+    return (d.hang.exchange(on ? 1 : 0, std::memory_order_seq_cst) != 0) != on;
+  });
+}
+
+base::expected<void> set_delay(runtime& rt, std::string_view device, base::duration by) {
+  if (by.count() < 0)
+    return base::fail(base::reason::invalid_argument, layer, "a delay cannot be negative");
+  return apply(rt, device, by.count() != 0 ? log_kind::delay_on : log_kind::delay_off, 0,
+               [&](layout::device_entry& d) {
+                 return d.delay.exchange(by.count(), std::memory_order_seq_cst) != by.count();
+               });
+}
+
+base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mode) {
+  const auto value = static_cast<std::uint32_t>(mode);
+  return apply(rt, device, log_kind::mode_changed, value, [&](layout::device_entry& d) {
+    return d.mode.exchange(value, std::memory_order_seq_cst) != value;
+  });
+}
+
+base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s) {
+  if (!(gbit_s >= min_rate_gbit_s && gbit_s <= max_rate_gbit_s))
+    return base::fail(base::reason::invalid_argument, layer, "a rate is between 0.001 and 10000 Gbit/s");
+  const auto index = find_device(rt.tables(), device);
+  if (!index)
+    return base::fail(index.error());
+  rt.tables().devices[*index].fs_per_byte.store(fs_per_byte(gbit_s), std::memory_order_relaxed);
+  return {};
+}
+
+std::vector<device_state> list_devices(const layout::tables& t) {
+  std::vector<device_state> all;
+  for (const auto& d : t.devices) {
+    if (d.used.load(std::memory_order_acquire) == 0)
+      continue;
+    device_state s;
+    s.name = device_name(d);
+    s.link_up = d.link_seq.load(std::memory_order_acquire) % 2 == 0;
+    s.hang = d.hang.load(std::memory_order_acquire) != 0;
+    s.delay = base::duration{d.delay.load(std::memory_order_acquire)};
+    s.mode = static_cast<nic_mode>(d.mode.load(std::memory_order_acquire));
+    s.rate_gbit_s = rate_gbit_s(d.fs_per_byte.load(std::memory_order_acquire));
+    s.open_qps = d.open_qps.load(std::memory_order_acquire);
+    s.open_mrs = d.open_mrs.load(std::memory_order_acquire);
+    s.bytes_sent = d.bytes_sent.load(std::memory_order_acquire);
+    s.stuck_wrs = d.stuck_wrs.load(std::memory_order_acquire);
+    all.push_back(std::move(s));
+  }
+  return all;
+}
+
+} // namespace actor_rdma::verbs::soft

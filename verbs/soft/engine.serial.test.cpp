@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engine thread in real time: it serves those who sleep, and costs nothing when there is nothing to do.
+#include <chrono>
+#include <ctime>
+#include <thread>
+
+#include "verbs/soft/testing/rig.hpp"
+
+#include <poll.h>
+
+using namespace actor_rdma;
+using namespace actor_rdma::verbs;
+using namespace actor_rdma::verbs::soft;
+using namespace actor_rdma::verbs::soft::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool is_readable(int fd, int timeout_ms) {
+  pollfd p{fd, POLLIN, 0};
+  return ::poll(&p, 1, timeout_ms) == 1;
+}
+
+double process_cpu_seconds() {
+  timespec t{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+} // namespace
+
+TEST_CASE("an armed completion queue wakes a sleeper when paced work is done") {
+  device_options device;
+  device.latency = 2ms;
+  pair_rig rig{nic_mode::paced, false, {}, device};
+  REQUIRE(ibv_req_notify_cq(rig.a->cq.get(), 0) == 0);
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  CHECK(!is_readable(rig.a->channel.fd(), 0));
+  const auto start = base::mono_clock::now();
+  CHECK(is_readable(rig.a->channel.fd(), 1000));
+  CHECK(base::mono_clock::now() - start < 100ms);
+  CHECK(rig.a->channel.drain() == 1);
+  CHECK(rig.a->poll().size() == 1);
+  CHECK(rig.a->channel.drain() == 0);
+}
+
+TEST_CASE("arming fires once, and only for what comes after it") {
+  pair_rig rig{nic_mode::immediate};
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  REQUIRE(ibv_req_notify_cq(rig.a->cq.get(), 0) == 0);
+  CHECK(!is_readable(rig.a->channel.fd(), 10));
+  CHECK(rig.a->write(2, rig.b->where(), 0, 0, 64) == 0);
+  CHECK(rig.a->write(3, rig.b->where(), 0, 0, 64) == 0);
+  CHECK(is_readable(rig.a->channel.fd(), 1000));
+  CHECK(rig.a->channel.drain() == 1);
+  CHECK(rig.a->poll().size() == 3);
+}
+
+TEST_CASE("armed for solicited events, only an error fires") {
+  pair_rig rig{nic_mode::immediate};
+  REQUIRE(ibv_req_notify_cq(rig.a->cq.get(), 1) == 0);
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  CHECK(rig.a->channel.drain() == 0);
+  auto wrong = rig.b->where();
+  wrong.rkey ^= 0x10000;
+  CHECK(rig.a->write(2, wrong, 0, 0, 64) == 0);
+  CHECK(rig.a->channel.drain() == 1);
+}
+
+TEST_CASE("paced payload lands though nobody polls") {
+  pair_rig rig{nic_mode::paced};
+  fill(rig.a->memory, 64, 1);
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  std::this_thread::sleep_for(200ms);
+  CHECK(rig.net->devices()[0].bytes_sent == 64);
+  const auto start = base::mono_clock::now();
+  CHECK(rig.a->poll().size() == 1);
+  CHECK(base::mono_clock::now() - start < 100ms);
+  CHECK(std::memcmp(rig.a->memory, rig.b->memory, 64) == 0);
+}
+
+TEST_CASE("port events and retry time-outs reach a sleeper") {
+  qp_options options;
+  options.timeout = 12; // 17 ms
+  pair_rig rig{nic_mode::immediate, false, options};
+  REQUIRE(rig.net->set_link("b/soft0", false));
+  CHECK(is_readable(rig.b->ctx.async_fd(), 1000));
+  const auto event = rig.b->ctx.next_async_event();
+  REQUIRE((event && *event));
+  CHECK((*event)->type == IBV_EVENT_PORT_ERR);
+  CHECK((*event)->port == 1);
+  REQUIRE(ibv_req_notify_cq(rig.a->cq.get(), 0) == 0);
+  const auto start = base::mono_clock::now();
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  CHECK(is_readable(rig.a->channel.fd(), 1000));
+  CHECK(base::mono_clock::now() - start >= 33ms);
+  CHECK(base::mono_clock::now() - start < 300ms);
+  CHECK(rig.a->poll().at(0).status == IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_CASE("delayed packets land though their sender is gone and nobody polls") {
+  pair_rig rig{nic_mode::immediate};
+  fill(rig.a->memory, 64, 1);
+  REQUIRE(rig.net->set_delay("a/soft0", 20ms));
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  REQUIRE(rig.a->qp.destroy());
+  for (int i = 0; i < 500 && rig.count(log_kind::landed_late) == 0; ++i)
+    std::this_thread::sleep_for(1ms);
+  CHECK(rig.count(log_kind::landed_late) == 1);
+  REQUIRE(rig.b->qp.destroy()); // orders the look below after the landing
+  CHECK(std::memcmp(rig.a->memory, rig.b->memory, 64) == 0);
+}
+
+TEST_CASE("an idle fabric costs no processor time") {
+  pair_rig rig{nic_mode::paced};
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  CHECK(rig.a->poll_for(1).size() == 1);
+  REQUIRE(ibv_req_notify_cq(rig.a->cq.get(), 0) == 0);
+  std::this_thread::sleep_for(20ms);
+  const auto before = process_cpu_seconds();
+  std::this_thread::sleep_for(1s);
+  CHECK(process_cpu_seconds() - before < 0.01);
+}
+
+TEST_CASE("a paced device keeps its rate while its owner polls") {
+  device_options device;
+  device.rate_gbit_s = 10;
+  qp_options options;
+  options.max_send_wr = 1024; // 50 ms of work: whoever polls may be kept from it for a while
+  pair_rig rig{nic_mode::paced, false, options, device};
+  std::uint64_t posted = 0;
+  std::uint64_t done = 0;
+  const auto start = base::mono_clock::now();
+  while (base::mono_clock::now() - start < 500ms) {
+    for (; posted - done < options.max_send_wr; ++posted)
+      REQUIRE(rig.a->write(posted, rig.b->where(), 0, 0, 64 << 10) == 0);
+    done += rig.a->poll().size();
+  }
+  const auto seconds = std::chrono::duration<double>(base::mono_clock::now() - start).count();
+  const auto gbit_s = static_cast<double>(done) * 65536 * 8e-9 / seconds;
+  CHECK(gbit_s > 9.5);
+  CHECK(gbit_s < 10.2);
+}
+
+TEST_CASE("posting, polling, progress and faults from several threads agree") {
+  pair_rig rig{nic_mode::paced};
+  auto a2 = end::open(*rig.host_a);
+  auto b2 = end::open(*rig.host_b);
+  a2->connect(b2->where());
+  b2->connect(a2->where());
+  std::atomic<bool> stop{false};
+  std::atomic<std::uint64_t> done{0};
+  const auto traffic = [&](end& from, const address& to) {
+    std::uint64_t posted = 0;
+    std::uint64_t polled = 0;
+    while (!stop.load() || polled < posted) {
+      for (; !stop.load() && posted - polled < 100; ++posted)
+        if (from.write(posted, to, 0, 0, 4096) != 0)
+          break;
+      const auto wcs = from.poll();
+      for (const auto& wc : wcs) {
+        CHECK(wc.status == IBV_WC_SUCCESS);
+        CHECK(wc.wr_id == polled++);
+      }
+    }
+    done += polled;
+  };
+  std::thread first{[&] { traffic(*rig.a, rig.b->where()); }};
+  std::thread second{[&] { traffic(*a2, b2->where()); }};
+  std::thread third{[&] { traffic(*b2, a2->where()); }};
+  for (int i = 0; i < 20; ++i) {
+    REQUIRE(rig.net->set_link("b/soft0", i % 2 != 0));
+    REQUIRE(rig.net->set_mode("a/soft0", i % 3 == 0 ? nic_mode::immediate : nic_mode::paced));
+    std::this_thread::sleep_for(10ms);
+    auto extra = end::open(*rig.host_a);
+  }
+  REQUIRE(rig.net->set_link("b/soft0", true));
+  stop = true;
+  first.join();
+  second.join();
+  third.join();
+  CHECK(done > 0);
+}

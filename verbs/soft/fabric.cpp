@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fabrics and hosts: what ties the process's part in the tables to the devices that an application sees.
+#include "verbs/soft/fabric.hpp"
+
+#include <utility>
+
+#include "verbs/soft/control.hpp"
+#include "verbs/soft/event_log.hpp"
+#include "verbs/soft/provider_table.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/runtime.hpp"
+
+#include <unistd.h>
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+constexpr const char* layer = "soft NIC";
+
+class host_impl final : public host {
+public:
+  host_impl(std::shared_ptr<runtime> rt, std::string name, std::vector<std::unique_ptr<soft_device>> devices)
+      : rt_{std::move(rt)}, name_{std::move(name)}, devices_{std::move(devices)}, pid_{::getpid()},
+        table_{make_provider()} {
+    table_.list_devices = [this]() -> base::expected<std::vector<ibv_device*>> {
+      std::vector<ibv_device*> all;
+      for (const auto& device : devices_)
+        all.push_back(device.get());
+      return all;
+    };
+  }
+  ~host_impl() override {
+    if (::getpid() != pid_) // a forked child: these are the parent's
+      for (auto& device : devices_)
+        (void)device.release();
+  }
+  const provider& verbs() const override { return table_; }
+  const std::string& name() const override { return name_; }
+
+private:
+  const std::shared_ptr<runtime> rt_; // outlives the devices
+  const std::string name_;
+  std::vector<std::unique_ptr<soft_device>> devices_;
+  const std::int32_t pid_;
+  provider table_;
+};
+
+class fabric_impl final : public fabric {
+public:
+  explicit fabric_impl(std::shared_ptr<runtime> rt) : rt_{std::move(rt)} {}
+
+  base::expected<std::unique_ptr<host>> attach(const std::string& host_name,
+                                               const std::vector<device_options>& devices) override;
+  std::optional<base::time_point> next_event() const override;
+  void advance(base::time_point now) override;
+
+  base::expected<void> set_link(std::string_view d, bool up) override { return soft::set_link(*rt_, d, up); }
+  base::expected<void> set_hang(std::string_view d, bool on) override { return soft::set_hang(*rt_, d, on); }
+  base::expected<void> set_delay(std::string_view d, base::duration by) override {
+    return soft::set_delay(*rt_, d, by);
+  }
+  base::expected<void> set_mode(std::string_view d, nic_mode mode) override { return soft::set_mode(*rt_, d, mode); }
+  base::expected<void> set_rate(std::string_view d, double gbit_s) override { return soft::set_rate(*rt_, d, gbit_s); }
+  std::vector<device_state> devices() const override { return list_devices(rt_->tables()); }
+  std::vector<log_entry> read_log(std::uint64_t from, std::uint64_t& next) const override {
+    return soft::read_log(rt_->tables(), from, next);
+  }
+
+private:
+  const std::shared_ptr<runtime> rt_;
+};
+
+base::expected<std::unique_ptr<host>> fabric_impl::attach(const std::string& host_name,
+                                                          const std::vector<device_options>& devices) {
+  if (!rt_->is_attached())
+    return base::fail(base::reason::invalid_argument, layer, "the fabric was opened for observing only");
+  if (host_name.empty() || host_name.find('/') != std::string::npos)
+    return base::fail(base::reason::invalid_argument, layer, "a host cannot be named \"" + host_name + '"');
+  if (!rt_->memory().lock())
+    return base::fail(base::reason::busy, layer, "a stopped process holds the fabric's lock");
+  std::vector<std::unique_ptr<soft_device>> made;
+  for (const auto& options : devices) {
+    auto device = soft_device::create(*rt_, host_name, options);
+    if (!device) {
+      made.clear();
+      rt_->memory().unlock();
+      return base::fail(std::move(device.error()));
+    }
+    made.push_back(std::move(*device));
+  }
+  rt_->memory().unlock();
+  return std::make_unique<host_impl>(rt_, host_name, std::move(made));
+}
+
+std::optional<base::time_point> fabric_impl::next_event() const {
+  if (!rt_->is_virtual())
+    return std::nullopt;
+  const auto due = rt_->needs_attention() ? rt_->now() : rt_->wire()->next_due();
+  if (due == never)
+    return std::nullopt;
+  return base::time_point{base::duration{due}};
+}
+
+void fabric_impl::advance(base::time_point now) {
+  if (!rt_->is_virtual())
+    return;
+  const auto until = now.time_since_epoch().count();
+  auto& line = *rt_->wire();
+  due_key key;
+  rt_->attend(rt_->now());
+  while (const auto what = line.pop_due(until, key)) {
+    copy_budget unlimited = SIZE_MAX;
+    rt_->set_event_time(key.at);
+    what->run(key.at, unlimited);
+    rt_->attend(key.at);
+  }
+  rt_->set_event_time(never);
+}
+
+} // namespace
+
+base::expected<std::shared_ptr<fabric>> fabric::open(const fabric_options& options) {
+  const bool is_steady = options.clock == nullptr || dynamic_cast<const base::steady_source*>(options.clock) != nullptr;
+  if (!options.name.empty() && !is_steady)
+    return base::fail(base::reason::invalid_argument, layer, "only a private fabric can run in virtual time");
+  auto memory = options.name.empty() ? segment::make_private(options.seed)
+                                     : segment::open_named(options.name, options.seed, !options.observe_only);
+  if (!memory)
+    return base::fail(std::move(memory.error()));
+  auto rt = std::make_shared<runtime>(std::move(*memory), is_steady ? nullptr : options.clock);
+  if (!options.observe_only) {
+    if (auto attached = rt->attach(); !attached)
+      return base::fail(std::move(attached.error()));
+  }
+  rt->memory().unlock();
+  return std::make_shared<fabric_impl>(std::move(rt));
+}
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How destroying is made a proof. Work is executed by the requester, possibly in another process, and no lock can be
+// shared with it: a process that is stopped while holding one would freeze its peer. So whoever executes first
+// publishes what it touches and then checks that it still may; whoever destroys first marks the thing dead and then
+// waits, for a bounded time, until nobody's published word names it. All four accesses are sequentially consistent,
+// so one of the two sides sees the other.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "verbs/soft/layout.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+/// A thread's executing of work: from the constructor to the destructor the thread may touch registered memory, local
+/// memory at any time, and a peer's only while it is the target.
+class execution {
+public:
+  explicit execution(layout::process_entry& process) noexcept;
+  ~execution();
+  execution(const execution&) = delete;
+  execution& operator=(const execution&) = delete;
+
+  /// Published before the caller checks QP and MR. Costs a locked instruction only when the target changes.
+  void target(std::uint32_t qp_index, std::uint32_t mr_index) noexcept {
+    const auto word = (std::uint64_t{qp_index} + 1) << 32 | (std::uint64_t{mr_index} + 1);
+    if (word != current_) {
+      current_ = word;
+      slot_->target.store(word, std::memory_order_seq_cst);
+    }
+  }
+
+private:
+  layout::hazard_slot* slot_;
+  std::uint64_t current_ = 0;
+};
+
+/// How long the two calls below wait before they give up: then a stopped process is in the middle of a copy.
+inline constexpr std::chrono::milliseconds hazard_patience{200};
+
+/// Waits until no thread of any process can still be at work on what the queue pair was before the caller marked it.
+[[nodiscard]] bool wait_for_queue_pair(layout::tables& tables, const layout::process_entry& own,
+                                       std::uint32_t qp_index);
+/// The same for a memory region; threads of the own process may use it as local memory too.
+[[nodiscard]] bool wait_for_memory_region(layout::tables& tables, const layout::process_entry& own,
+                                          std::uint32_t mr_index);
+/// Waits until every thread of the own process that executes now has finished a turn.
+[[nodiscard]] bool wait_for_own_executions(const layout::process_entry& own);
+
+} // namespace actor_rdma::verbs::soft

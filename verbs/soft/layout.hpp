@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the hosts of a fabric share: one segment of fixed tables, mapped by every process of a named fabric. It holds
+// no pointer (each process maps it elsewhere) and no lock that an operation of another process could need: words that
+// several processes write are atomics, everything else has one writer, its owner, and is published by such a word.
+// A slot is found by its index, and whoever remembers a slot also remembers its generation, so that a re-used slot is
+// never taken for its predecessor. All memory is zero at first, and zero means free everywhere.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <pthread.h>
+
+namespace actor_rdma::verbs::soft {
+
+/// Nanoseconds of the fabric's clock. An integer, because shared tables hold it.
+using nanos = std::int64_t;
+inline constexpr nanos never = INT64_MAX;
+
+namespace layout {
+
+inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
+inline constexpr std::uint32_t version = 1;                // changes with anything below
+
+inline constexpr std::uint32_t max_processes = 128;
+inline constexpr std::uint32_t max_devices = 1024;
+inline constexpr std::uint32_t max_qps = 1U << 16;
+inline constexpr std::uint32_t max_mrs = 1U << 15;
+inline constexpr std::uint32_t hazards_per_process = 32; // threads of one process that execute work at one time
+inline constexpr std::uint32_t log_capacity = 1U << 14;
+inline constexpr std::uint32_t log_words = 16;
+inline constexpr std::uint32_t max_name = 63;
+
+/// A thread that executes work says here what it touches, before it checks that it may. Whoever takes a queue pair or
+/// a memory region away marks it dead first and then waits for the slots that name it: one of the two sees the other.
+struct alignas(64) hazard_slot {
+  std::atomic<std::uint32_t> taken;    // by a thread of the process
+  std::atomic<std::uint64_t> sequence; // odd while work is executed
+  std::atomic<std::uint64_t> target;   // (QP index + 1) << 32 | (MR index + 1)
+};
+
+struct alignas(64) process_entry {
+  std::atomic<std::uint32_t> used;
+  std::atomic<std::uint32_t> generation;
+  std::atomic<std::int32_t> pid;
+  std::atomic<std::uint64_t> start_time; // of the pid, in clock ticks since boot: pids are re-used
+  /// Robust, held for life by the process's engine thread: the kernel marks the word when the thread dies.
+  pthread_mutex_t life;
+  /// Futex on which the engine sleeps; changed and woken when something in the tables needs it.
+  alignas(64) std::atomic<std::uint32_t> attention;
+  std::atomic<std::uint32_t> remote_errors; // a peer moved one of our queue pairs to ERR
+  std::array<hazard_slot, hazards_per_process> hazards;
+};
+
+struct alignas(64) device_entry {
+  std::atomic<std::uint32_t> used;
+  std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint32_t> process;  // index of the owner
+  std::atomic<std::uint32_t> link_seq; // counts changes: even is up
+  std::atomic<std::uint32_t> hang;
+  std::atomic<std::uint32_t> mode;
+  std::atomic<nanos> delay;
+  std::atomic<nanos> latency;
+  std::atomic<std::uint64_t> fs_per_byte; // femtoseconds on the wire, so that odd rates are exact
+  alignas(64) std::atomic<nanos> tx_free; // when the last reserved byte will have left, arrived
+  std::atomic<nanos> rx_free;
+  alignas(64) std::atomic<std::uint64_t> bytes_sent;
+  std::atomic<std::uint64_t> stuck_wrs;
+  std::atomic<std::uint32_t> open_qps;
+  std::atomic<std::uint32_t> open_mrs;
+  std::array<char, max_name + 1> name; // "host/soft0", written before `used`
+};
+
+/// `word` is generation << 8 | state, where state is 0 (absent) or 1 + ibv_qp_state. The owner writes all of it, but
+/// a peer whose request was refused moves RTR and RTS to ERR.
+struct alignas(64) qp_entry {
+  std::atomic<std::uint32_t> owner; // process index + 1, 0: free
+  std::atomic<std::uint32_t> qpn;
+  std::atomic<std::uint64_t> word;
+  std::atomic<std::uint32_t> device;
+  std::atomic<std::uint32_t> pd;
+  std::atomic<std::uint32_t> dest_qpn;
+  std::atomic<std::uint32_t> dest_device;
+  std::atomic<std::uint32_t> access;
+  std::atomic<std::uint32_t> max_dest_reads;
+  std::atomic<std::uint32_t> path_mtu;     // bytes
+  std::atomic<std::uint32_t> expected_psn; // advanced by whoever executes the connected requester's work
+};
+
+/// `state` is generation << 32 | rkey while the region lives, and 0 when it does not.
+struct alignas(64) mr_entry {
+  std::atomic<std::uint32_t> owner; // process index + 1, 0: free
+  std::atomic<std::uint32_t> generation;
+  std::atomic<std::uint64_t> state;
+  std::atomic<std::uint32_t> lkey;
+  std::atomic<std::uint32_t> access;
+  std::atomic<std::uint32_t> pd;
+  std::atomic<std::uint32_t> device;
+  std::atomic<std::uint64_t> addr;
+  std::atomic<std::uint64_t> length;
+};
+
+/// One entry of the event log as words, so that a reader may meet a writer.
+struct log_slot {
+  std::atomic<std::uint64_t> sequence; // entry number + 1 when complete
+  std::array<std::atomic<std::uint64_t>, log_words> words;
+};
+
+struct alignas(64) header {
+  std::atomic<std::uint64_t> magic; // written last
+  std::uint32_t version;
+  std::uint32_t bytes_low; // of the whole segment: another build's tables differ
+  std::uint64_t seed;
+  std::uint32_t qp_scatter; // what indices are combined with to become numbers
+  std::uint32_t mr_scatter;
+  std::atomic<std::uint32_t> next_qp; // where the search for a free slot begins: not soon where one was freed
+  std::atomic<std::uint32_t> next_mr;
+  std::atomic<std::uint32_t> next_pd;
+  alignas(64) std::atomic<std::uint32_t> change_epoch; // counts control changes
+  std::atomic<nanos> log_posts_until;                  // 0: never, `never`: while a fault is set
+  alignas(64) std::atomic<std::uint64_t> log_head;
+};
+
+struct tables {
+  header head;
+  std::array<process_entry, max_processes> processes;
+  std::array<device_entry, max_devices> devices;
+  std::array<qp_entry, max_qps> qps;
+  std::array<mr_entry, max_mrs> mrs;
+  std::array<log_slot, log_capacity> log;
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(sizeof(hazard_slot) == 64 && sizeof(qp_entry) == 64 && sizeof(mr_entry) == 64);
+static_assert(sizeof(tables) < (16U << 20));
+
+} // namespace layout
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Destroying as a proof: after a destroy, a deregistration or a move to ERR that succeeded, no byte lands, whatever
+// the peer does or whenever it was stopped. With real processes and real time, so these cases run alone.
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "base/random.hpp"
+#include "verbs/soft/testing/peer.hpp"
+
+#include <sys/wait.h>
+
+using namespace actor_rdma;
+using namespace actor_rdma::verbs;
+using namespace actor_rdma::verbs::soft;
+using namespace actor_rdma::verbs::soft::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct target {
+  explicit target(const std::string& name) {
+    fabric_options f;
+    f.name = name;
+    net = *fabric::open(f);
+    on = std::move(*net->attach("own", {device_options{}}));
+    memory = allocate_shared(buffer_bytes);
+    e = end::open(*on, 0, {}, static_cast<std::byte*>(memory));
+  }
+  ~target() {
+    e.reset();
+    on.reset();
+    free_shared(memory, buffer_bytes);
+  }
+  bool is_blank() const {
+    for (std::size_t i = 0; i < (64U << 10); ++i)
+      if (e->memory[i] != std::byte{0})
+        return false;
+    return true;
+  }
+
+  std::shared_ptr<fabric> net;
+  std::unique_ptr<host> on;
+  void* memory = nullptr;
+  std::unique_ptr<end> e;
+};
+
+enum class way { destroy, error, deregister };
+
+int take_away(end& e, way how) {
+  base::expected<void> done;
+  if (how == way::destroy) {
+    done = e.qp.destroy();
+  } else if (how == way::deregister) {
+    done = e.mr.destroy();
+  } else {
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    done = e.qp.modify(attr, IBV_QP_STATE);
+  }
+  return done ? 0 : done.error().sys_errno;
+}
+
+/// Stops the peer in the middle of its writes, takes the memory away and looks whether it stays as it is.
+void stop_and_take_away(way how, int trials, int& busy) {
+  base::rng random{static_cast<std::uint64_t>(how) + 1};
+  for (int trial = 0; trial < trials; ++trial) {
+    CAPTURE(trial);
+    const auto name = unique_fabric();
+    target own{name};
+    peer_process peer{name, "peer", "immediate", "private"};
+    peer.ask("fill 3");
+    const auto there = peer.where();
+    peer.connect(own.e->where());
+    own.e->connect(there);
+    peer.send("writes");
+    std::this_thread::sleep_for(std::chrono::microseconds{3000 + random.below(4000)});
+    peer.signal(SIGSTOP);
+    int status = 0;
+    REQUIRE(::waitpid(peer.pid(), &status, WUNTRACED) == peer.pid());
+    const auto start = base::mono_clock::now();
+    int result = take_away(*own.e, how);
+    const auto took = base::mono_clock::now() - start;
+    CHECK(took < 300ms);
+    CHECK((result == 0 || result == EBUSY));
+    if (result == EBUSY) {
+      ++busy;
+      peer.signal(SIGCONT);
+      for (int i = 0; i < 20 && result != 0; ++i)
+        result = take_away(*own.e, how);
+      CHECK(result == 0);
+    }
+    std::memset(own.e->memory, 0, 64 << 10);
+    peer.signal(SIGCONT);
+    std::this_thread::sleep_for(2ms);
+    CHECK(own.is_blank());
+  }
+}
+
+} // namespace
+
+TEST_CASE("a stopped peer delays destroying by a bounded time, and after it no byte lands") {
+  int busy = 0;
+  SUBCASE("destroying the queue pair") { stop_and_take_away(way::destroy, 40, busy); }
+  SUBCASE("moving it to ERR") { stop_and_take_away(way::error, 40, busy); }
+  SUBCASE("deregistering the memory") { stop_and_take_away(way::deregister, 40, busy); }
+  MESSAGE("stopped inside the memory: " << busy);
+}
+
+TEST_CASE("a peer that is killed in the middle of its writes does not keep memory busy") {
+  for (int trial = 0; trial < 10; ++trial) {
+    const auto name = unique_fabric();
+    target own{name};
+    peer_process peer{name, "peer", "immediate", "private"};
+    peer.ask("fill 3");
+    const auto there = peer.where();
+    peer.connect(own.e->where());
+    own.e->connect(there);
+    peer.send("writes");
+    std::this_thread::sleep_for(4ms);
+    peer.signal(SIGSTOP);
+    int status = 0;
+    REQUIRE(::waitpid(peer.pid(), &status, WUNTRACED) == peer.pid());
+    peer.kill();
+    const auto start = base::mono_clock::now();
+    CHECK(take_away(*own.e, way::destroy) == 0);
+    CHECK(take_away(*own.e, way::deregister) == 0);
+    CHECK(base::mono_clock::now() - start < 100ms);
+  }
+}
+
+TEST_CASE("deregistering and destroying beside a writing thread never lets a late byte in") {
+  for (const auto mode : {nic_mode::immediate, nic_mode::paced})
+    for (const auto how : {way::deregister, way::destroy, way::error}) {
+      pair_rig rig{mode};
+      fill(rig.a->memory, buffer_bytes, 3);
+      std::atomic<bool> stop{false};
+      const auto to = rig.b->where();
+      std::thread writer{[&] {
+        for (std::uint64_t i = 0; !stop.load(); ++i) {
+          (void)rig.a->write(i, to, 0, 0, 64 << 10);
+          (void)rig.a->poll();
+        }
+      }};
+      std::this_thread::sleep_for(5ms);
+      CHECK(take_away(*rig.b, how) == 0);
+      std::memset(rig.b->memory, 0, 64 << 10);
+      std::this_thread::sleep_for(5ms);
+      for (std::size_t i = 0; i < (64U << 10); ++i)
+        REQUIRE(rig.b->memory[i] == std::byte{0});
+      stop = true;
+      writer.join();
+    }
+}
+
+TEST_CASE("local memory is not read or written after its deregistration, by whichever thread works") {
+  pair_rig rig{nic_mode::immediate};
+  fill(rig.b->memory, buffer_bytes, 3);
+  std::atomic<bool> stop{false};
+  const auto from = rig.b->where();
+  std::thread reader{[&] {
+    for (std::uint64_t i = 0; !stop.load(); ++i) {
+      (void)rig.a->read(i, from, 0, 0, 64 << 10);
+      (void)rig.a->poll();
+    }
+  }};
+  std::this_thread::sleep_for(5ms);
+  CHECK(take_away(*rig.a, way::deregister) == 0);
+  std::memset(rig.a->memory, 0, 64 << 10);
+  std::this_thread::sleep_for(5ms);
+  CHECK(std::all_of(rig.a->memory, rig.a->memory + (64 << 10), [](std::byte b) { return b == std::byte{0}; }));
+  stop = true;
+  reader.join();
+}
+
+TEST_CASE("ten thousand lives of queue pairs and regions leave the tables as they were") {
+  pair_rig rig{nic_mode::immediate};
+  std::uint32_t last_rkey = 0;
+  std::uint32_t last_qpn = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    auto mr = memory_region::reg(rig.a->pd, rig.a->memory, 4096, all_access);
+    REQUIRE(mr);
+    CHECK(mr->lkey() != mr->rkey());
+    CHECK(mr->rkey() != last_rkey + 1);
+    last_rkey = mr->rkey();
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = rig.a->cq.get();
+    init.cap = {16, 1, 1, 1, 0};
+    auto qp = queue_pair::create(rig.a->pd, init);
+    REQUIRE(qp);
+    CHECK(qp->number() != last_qpn);
+    last_qpn = qp->number();
+    REQUIRE(qp->destroy());
+    REQUIRE(mr->destroy());
+  }
+  for (const auto& d : rig.net->devices()) {
+    CHECK(d.open_qps == 1);
+    CHECK(d.open_mrs == 1);
+  }
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
+  CHECK(rig.a->poll().size() == 1);
+}

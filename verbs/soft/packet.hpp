@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A request that is late on the wire. It left its queue pair with a snapshot of its payload and is independent of it:
+// whatever becomes of the sender, the packet arrives, and is checked when it arrives. If the responder's queue pair is
+// still what it was, the payload lands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "verbs/soft/event_log.hpp"
+#include "verbs/soft/responder.hpp"
+#include "verbs/soft/timeline.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+class runtime;
+class soft_qp;
+
+struct packet_origin {
+  std::weak_ptr<soft_qp> sender;
+  std::uint64_t wr = 0;
+  std::uint64_t life = 0; // of the sender's send queue: a reset begins another
+  std::uint32_t device = 0;
+  std::uint32_t qp_num = 0;
+};
+
+class packet : public timed, public std::enable_shared_from_this<packet> {
+public:
+  packet(runtime& rt, packet_origin from, const responder& to, const request& what, const logged_work& work);
+
+  /// A write's bytes as they left, or room for a read's answer.
+  [[nodiscard]] std::vector<std::byte>& payload() noexcept { return payload_; }
+  [[nodiscard]] const std::vector<std::byte>& payload() const noexcept { return payload_; }
+  [[nodiscard]] const packet_origin& origin() const noexcept { return from_; }
+  [[nodiscard]] const request& what() const noexcept { return what_; }
+
+  void launch(nanos lands_at);
+  void run(nanos now, copy_budget& budget) override;
+
+private:
+  [[nodiscard]] bool is_link_down() const noexcept;
+  void log(nanos now, log_kind kind, std::uint32_t detail);
+
+  runtime& rt_;
+  const packet_origin from_;
+  const responder to_;
+  const request what_;
+  const logged_work work_;
+  std::vector<std::byte> payload_;
+  std::uint64_t done_ = 0;
+};
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Thin: from libibverbs' calling conventions to the objects, with the checks that belong to neither.
+#include "verbs/soft/provider_table.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+#include "verbs/soft/attributes.hpp"
+#include "verbs/soft/completion_queue.hpp"
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/tables.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+/// NULL and errno, as every create call reports failure.
+std::nullptr_t refuse(int error) noexcept {
+  errno = error;
+  return nullptr;
+}
+
+/// Takes an object out of the fabric and frees it. `errno` values as the result.
+template <class Object>
+int destroy(Object& object) {
+  if (const int error = object.retire(false); error != 0)
+    return error;
+  soft_context::of(object.context).disown(object);
+  return 0;
+}
+
+// -- device and context ---------------------------------------------------------------------------------------------
+
+ibv_context* open_device(ibv_device* device) {
+  auto* const context = static_cast<soft_device*>(device)->open();
+  if (context == nullptr)
+    return nullptr;
+  set_data_path(*context);
+  return &context->context;
+}
+
+int close_device(ibv_context* context) {
+  auto& c = soft_context::of(context);
+  return c.device().close(c);
+}
+
+int get_async_event(ibv_context* context, ibv_async_event* out) {
+  const auto event = soft_context::of(context).async_events().pop();
+  if (!event)
+    return -1;
+  *out = *event;
+  return 0;
+}
+
+void ack_async_event(ibv_async_event* event) {
+  switch (event->event_type) {
+  case IBV_EVENT_CQ_ERR:
+    soft_cq::of(event->element.cq).async_events.acknowledge(1);
+    break;
+  case IBV_EVENT_QP_FATAL:
+  case IBV_EVENT_QP_ACCESS_ERR:
+    soft_qp::of(event->element.qp).acknowledge_async_event();
+    break;
+  default:
+    break; // of ports: nobody waits for those
+  }
+}
+
+// -- protection domain and memory -----------------------------------------------------------------------------------
+
+ibv_pd* alloc_pd(ibv_context* context) {
+  auto& c = soft_context::of(context);
+  const auto number = c.rt().tables().head.next_pd.fetch_add(1, std::memory_order_relaxed) + 1;
+  return c.own(std::make_shared<soft_pd>(context, number));
+}
+
+int dealloc_pd(ibv_pd* handle) {
+  auto& pd = static_cast<soft_pd&>(*handle);
+  return pd.children.load() != 0 ? EBUSY : destroy(pd);
+}
+
+/// Whether every page of the range is mapped. (Where a driver would pin them.)
+bool is_mapped(void* addr, std::size_t length) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(addr) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(addr) + length;
+  return ::msync(reinterpret_cast<void*>(first), end - first, MS_ASYNC) == 0;
+}
+
+ibv_mr* reg_mr(ibv_pd* handle, void* addr, std::size_t length, int access) {
+  auto& pd = static_cast<soft_pd&>(*handle);
+  auto& c = soft_context::of(pd.context);
+  constexpr int known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                        IBV_ACCESS_REMOTE_ATOMIC | static_cast<int>(IBV_ACCESS_RELAXED_ORDERING);
+  const bool needs_local = (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  if (length == 0 || (access & ~known) != 0 || (needs_local && (access & IBV_ACCESS_LOCAL_WRITE) == 0) ||
+      reinterpret_cast<std::uintptr_t>(addr) + length < length)
+    return refuse(EINVAL);
+  if (!is_mapped(addr, length))
+    return refuse(EFAULT);
+  const auto index = claim_memory_region(c.rt().tables(), c.rt().process_index());
+  if (!index)
+    return refuse(ENOMEM);
+  return c.own(std::make_shared<soft_mr>(c.rt(), pd, *index, addr, length, access, c.device().index()));
+}
+
+int dereg_mr(ibv_mr* mr) { return destroy(static_cast<soft_mr&>(*mr)); }
+
+// -- completions ----------------------------------------------------------------------------------------------------
+
+ibv_comp_channel* create_comp_channel(ibv_context* context) {
+  auto channel = std::make_shared<soft_channel>(context);
+  if (channel->fd < 0)
+    return refuse(EMFILE);
+  return soft_context::of(context).own(std::move(channel));
+}
+
+int destroy_comp_channel(ibv_comp_channel* handle) {
+  auto& channel = static_cast<soft_channel&>(*handle);
+  return channel.users.load() != 0 ? EBUSY : destroy(channel);
+}
+
+ibv_cq* create_cq(ibv_context* context, int entries, void* user, ibv_comp_channel* channel, int vector) {
+  if (entries < 1 || entries > max_cq_entries || vector != 0)
+    return refuse(EINVAL);
+  auto& c = soft_context::of(context);
+  return c.own(std::make_shared<soft_cq>(c, entries, user, static_cast<soft_channel*>(channel)));
+}
+
+int destroy_cq(ibv_cq* handle) {
+  auto& cq = soft_cq::of(handle);
+  return cq.users.load() != 0 ? EBUSY : destroy(cq);
+}
+
+int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {
+  const auto event = static_cast<soft_channel*>(channel)->events.pop();
+  if (!event)
+    return -1;
+  *cq = *event;
+  *user = (*cq)->cq_context;
+  return 0;
+}
+
+void ack_cq_events(ibv_cq* cq, unsigned count) { soft_cq::of(cq).channel_events.acknowledge(count); }
+
+// -- queue pairs ----------------------------------------------------------------------------------------------------
+
+ibv_qp* create_qp(ibv_pd* handle, ibv_qp_init_attr* wanted) {
+  auto& pd = static_cast<soft_pd&>(*handle);
+  auto& c = soft_context::of(pd.context);
+  auto& cap = wanted->cap;
+  if (wanted->qp_type != IBV_QPT_RC || wanted->srq != nullptr)
+    return refuse(EOPNOTSUPP);
+  if (wanted->send_cq == nullptr || wanted->recv_cq == nullptr || cap.max_send_wr > max_qp_wrs ||
+      cap.max_recv_wr > max_qp_wrs || cap.max_send_sge > max_sges || cap.max_recv_sge > max_sges ||
+      cap.max_inline_data > max_inline_bytes)
+    return refuse(EINVAL);
+  cap.max_send_wr = std::max(cap.max_send_wr, 1U);
+  cap.max_send_sge = std::max(cap.max_send_sge, 1U);
+  const auto index = claim_queue_pair(c.rt().tables(), c.rt().process_index());
+  if (!index)
+    return refuse(ENOMEM);
+  auto qp = std::make_shared<soft_qp>(c, pd, *wanted, *index);
+  c.rt().add(*index, qp);
+  return c.own(std::move(qp));
+}
+
+int modify_qp(ibv_qp* qp, ibv_qp_attr* wanted, int mask) { return soft_qp::of(qp).modify(*wanted, mask); }
+
+int query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) {
+  soft_qp::of(qp).query(*attributes, *init);
+  return 0;
+}
+
+int destroy_qp(ibv_qp* qp) { return destroy(soft_qp::of(qp)); }
+
+} // namespace
+
+provider make_provider() {
+  provider p;
+  p.name = "soft";
+  p.get_device_name = [](ibv_device* device) -> const char* { return device->name; };
+  p.open_device = open_device;
+  p.close_device = close_device;
+  p.get_async_event = get_async_event;
+  p.ack_async_event = ack_async_event;
+  p.query_device = query_device;
+  p.query_port = [](ibv_context* c, std::uint8_t port, ibv_port_attr* out) {
+    return query_port(c, port, out, sizeof *out);
+  };
+  p.query_gid = query_gid;
+  p.query_gid_ex = query_gid_ex;
+  p.alloc_pd = alloc_pd;
+  p.dealloc_pd = dealloc_pd;
+  p.reg_mr = reg_mr;
+  p.dereg_mr = dereg_mr;
+  p.create_comp_channel = create_comp_channel;
+  p.destroy_comp_channel = destroy_comp_channel;
+  p.create_cq = create_cq;
+  p.destroy_cq = destroy_cq;
+  p.get_cq_event = get_cq_event;
+  p.ack_cq_events = ack_cq_events;
+  p.create_qp = create_qp;
+  p.modify_qp = modify_qp;
+  p.query_qp = query_qp;
+  p.destroy_qp = destroy_qp;
+  p.wc_status_str = wc_status_name;
+  p.event_type_str = event_type_name;
+  return p;
+}
+
+void set_data_path(soft_context& context) noexcept {
+  context.query_port = query_port;
+  auto& ops = context.context.ops;
+  ops.post_send = [](ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
+    return soft_qp::of(qp).post_send(first, bad);
+  };
+  ops.poll_cq = [](ibv_cq* cq, int limit, ibv_wc* out) { return soft_cq::of(cq).poll(limit, out); };
+  ops.req_notify_cq = [](ibv_cq* cq, int solicited_only) {
+    soft_cq::of(cq).arm(solicited_only != 0);
+    return 0;
+  };
+  ops.post_recv = [](ibv_qp*, ibv_recv_wr* first, ibv_recv_wr** bad) {
+    *bad = first;
+    return EOPNOTSUPP;
+  };
+  ops.post_srq_recv = [](ibv_srq*, ibv_recv_wr* first, ibv_recv_wr** bad) {
+    *bad = first;
+    return EOPNOTSUPP;
+  };
+}
+
+tier_counts tier_use(ibv_qp* qp) { return soft_qp::of(qp).tier_use(); }
+
+} // namespace actor_rdma::verbs::soft

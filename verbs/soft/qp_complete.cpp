@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How work requests end: with success, with an error that takes the queue pair to ERR, flushed behind one, or without
+// a word when the queue pair is reset or destroyed.
+#include <utility>
+
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+completion soft_qp::make_completion(std::uint64_t wr, ibv_wc_status status) {
+  const auto& slot = ring_[wr];
+  completion c{};
+  c.qp = this;
+  c.release_to = wr + 1;
+  if (status != IBV_WC_SUCCESS) {
+    // Only status, wr_id, qp_num and vendor_err mean anything in an error completion: let nobody rely on the others.
+    c.wc.opcode = static_cast<ibv_wc_opcode>(garbage_.next() & 0xff);
+    c.wc.byte_len = static_cast<std::uint32_t>(garbage_.next());
+    c.wc.imm_data = static_cast<std::uint32_t>(garbage_.next());
+    c.wc.src_qp = static_cast<std::uint32_t>(garbage_.next());
+    c.wc.wc_flags = static_cast<unsigned>(garbage_.next());
+    c.wc.pkey_index = static_cast<std::uint16_t>(garbage_.next());
+    c.wc.slid = static_cast<std::uint16_t>(garbage_.next());
+    c.wc.sl = static_cast<std::uint8_t>(garbage_.next());
+    c.wc.dlid_path_bits = static_cast<std::uint8_t>(garbage_.next());
+    c.wc.vendor_err = 0x500 + static_cast<std::uint32_t>(status);
+  } else {
+    c.wc.opcode = slot.is_read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+    c.wc.byte_len = slot.length;
+  }
+  c.wc.wr_id = slot.wr_id;
+  c.wc.status = status;
+  c.wc.qp_num = qp_num;
+  return c;
+}
+
+void soft_qp::complete_success(std::uint64_t wr) {
+  const auto& slot = ring_[wr];
+  reads_in_flight_ -= slot.is_read ? 1 : 0;
+  if (slot.is_packet)
+    packets_.erase(wr);
+  ++done_;
+  if (!slot.is_signaled)
+    return;
+  const auto c = make_completion(wr, IBV_WC_SUCCESS);
+  if (!send_cq_.push({&c, 1}))
+    overrun();
+}
+
+void soft_qp::fail_head(ibv_wc_status status, nanos now) {
+  const auto kind = status == IBV_WC_RETRY_EXC_ERR                                        ? log_kind::retry_exceeded
+                    : status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ? log_kind::local_protection_error
+                                                                                    : log_kind::remote_access_error;
+  log(now, kind, done_, static_cast<std::uint32_t>(status));
+  const auto c = make_completion(done_, status);
+  enter_error();
+  ++done_;
+  if (!send_cq_.push({&c, 1}))
+    overrun();
+  else
+    flush(now);
+}
+
+void soft_qp::enter_error() noexcept {
+  auto word = entry().word.load(std::memory_order_seq_cst);
+  while (!qp_is(word, IBV_QPS_ERR) &&
+         !entry().word.compare_exchange_weak(word, qp_word(qp_generation(word), IBV_QPS_ERR), std::memory_order_seq_cst)) {
+  }
+  ibv_qp::state = IBV_QPS_ERR;
+}
+
+void soft_qp::flush(nanos now) {
+  bool has_room = true;
+  for (auto wr = done_; wr < posted_ && has_room; ++wr) {
+    const auto packet = packets_.find(wr);
+    if (packet != packets_.end() && wr < landed_ && ring_[wr].is_read)
+      log(now, log_kind::dropped_late, wr); // an answer that finds nobody
+    log(now, log_kind::flushed, wr);
+    const auto c = make_completion(wr, IBV_WC_WR_FLUSH_ERR);
+    has_room = send_cq_.push({&c, 1});
+  }
+  drop_work();
+  if (!has_room)
+    overrun();
+}
+
+void soft_qp::drop_work() noexcept {
+  if (is_hung_)
+    device().stuck_wrs.fetch_sub(stuck_, std::memory_order_relaxed);
+  is_hung_ = is_lost_ = is_failing_ = is_retrying_ = false;
+  stuck_ = 0;
+  done_ = landed_ = sent_ = posted_;
+  packets_.clear(); // those on the wire travel on
+  reads_in_flight_ = 0;
+  moved_bytes_ = 0;
+  probe_at_ = never;
+  last_land_at_ = last_done_at_ = acknowledged_until_ = 0;
+  send_cq_.line().remove(*this);
+  is_scheduled_ = false;
+}
+
+void soft_qp::overrun() {
+  enter_error();
+  drop_work();
+  raise(IBV_EVENT_QP_FATAL);
+}
+
+void soft_qp::adopt_remote_error(nanos now) {
+  std::lock_guard lock{mutex_};
+  const bool is_connected = current_state() == IBV_QPS_RTR || current_state() == IBV_QPS_RTS;
+  if (retired_ || !is_connected || !qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_ERR))
+    return;
+  ibv_qp::state = IBV_QPS_ERR;
+  raise(IBV_EVENT_QP_ACCESS_ERR);
+  flush(now);
+}
+
+void soft_qp::raise(ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = this;
+  context_.raise(event, &async_events_);
+}
+
+void soft_qp::log(nanos now, log_kind kind, std::uint64_t wr, std::uint32_t detail) {
+  const auto& slot = ring_[wr];
+  write_log(context_.rt().tables(), now, kind, device(), qp_num, detail, {slot.wr_id, slot.remote_addr, slot.length});
+}
+
+} // namespace actor_rdma::verbs::soft

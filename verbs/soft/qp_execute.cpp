@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Executing one work request: the requester's own checks, and the memory that it names.
+#include <cstring>
+
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+bool soft_qp::find_responder() noexcept {
+  const auto& rt = context_.rt();
+  if (has_peer_) {
+    const auto word = rt.tables().qps[peer_.qp_index].word.load(std::memory_order_seq_cst);
+    if (qp_generation(word) == peer_.generation && qp_responds(word) &&
+        rt.tables().devices[peer_.device].generation.load(std::memory_order_relaxed) == peer_.device_generation)
+      return true;
+  }
+  has_peer_ = resolve(rt, attributes_.ah_attr.grh.dgid, attributes_.dest_qp_num, context_.device().index(), qp_num, peer_);
+  region_ = {};
+  return has_peer_;
+}
+
+bool soft_qp::is_wire_open() const noexcept {
+  return soft::is_wire_open(context_.rt(), context_.device().index(), peer_);
+}
+
+std::span<const ibv_sge> soft_qp::local_memory(std::uint64_t wr, ibv_sge& inline_sge) noexcept {
+  const auto& slot = ring_[wr];
+  if (!slot.is_inline)
+    return {slot.sge, slot.num_sge};
+  inline_sge = {reinterpret_cast<std::uintptr_t>(ring_.inline_data(wr)), slot.length, 0};
+  return {&inline_sge, 1};
+}
+
+ibv_wc_status soft_qp::check_local(std::uint64_t wr) noexcept {
+  const auto& slot = ring_[wr];
+  if (slot.length > max_message_bytes)
+    return IBV_WC_LOC_LEN_ERR;
+  if (slot.is_inline)
+    return IBV_WC_SUCCESS;
+  const auto& t = context_.rt().tables();
+  for (std::uint32_t i = 0; i < slot.num_sge; ++i) {
+    const auto& sge = slot.sge[i];
+    const auto& mr = t.mrs[index_of_key(t, sge.lkey)];
+    const bool lives = mr.state.load(std::memory_order_seq_cst) != 0 &&
+                       mr.lkey.load(std::memory_order_relaxed) == sge.lkey &&
+                       mr.pd.load(std::memory_order_relaxed) == pd_.handle;
+    const auto addr = mr.addr.load(std::memory_order_relaxed);
+    const auto length = mr.length.load(std::memory_order_relaxed);
+    const bool inside = sge.addr >= addr && sge.length <= length && sge.addr - addr <= length - sge.length;
+    const bool writable = (mr.access.load(std::memory_order_relaxed) & IBV_ACCESS_LOCAL_WRITE) != 0;
+    if (sge.length != 0 && (!lives || !inside || (slot.is_read && !writable)))
+      return IBV_WC_LOC_PROT_ERR;
+  }
+  return IBV_WC_SUCCESS;
+}
+
+request soft_qp::request_of(const send_slot& slot) const noexcept {
+  request r;
+  r.is_read = slot.is_read;
+  r.moves_payload = device().mode.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(nic_mode::null);
+  r.rkey = slot.rkey;
+  r.length = slot.length;
+  r.remote_addr = slot.remote_addr;
+  r.psn = slot.psn;
+  r.packets = slot.packets;
+  r.path_mtu = 1U << mtu_shift_;
+  return r;
+}
+
+verdict soft_qp::execute(execution& at_work, std::uint64_t wr, copy_budget& budget) {
+  ibv_sge inline_sge;
+  const auto what = request_of(ring_[wr]);
+  const auto result =
+      serve(context_.rt(), at_work, peer_, what, local_memory(wr, inline_sge), region_, moved_bytes_, budget);
+  if (result == verdict::executed && what.moves_payload && what.length != 0)
+    ++tier_use_[static_cast<std::size_t>(region_.where.way)];
+  if (result != verdict::unfinished)
+    moved_bytes_ = 0;
+  return result;
+}
+
+void soft_qp::launch_packet(std::uint64_t wr, nanos lands_at) {
+  auto& slot = ring_[wr];
+  auto& rt = context_.rt();
+  const execution at_work{rt.process()};
+  if (check_local(wr) != IBV_WC_SUCCESS)
+    return; // it fails here, when its turn comes
+  const packet_origin from{weak_from_this(), wr, qp_generation(entry().word.load(std::memory_order_relaxed)),
+                           context_.device().index(), qp_num};
+  const auto p = std::make_shared<packet>(rt, from, peer_, request_of(slot),
+                                          logged_work{slot.wr_id, slot.remote_addr, slot.length});
+  if (p->what().moves_payload) {
+    p->payload().resize(slot.length);
+    auto* to = p->payload().data();
+    ibv_sge inline_sge;
+    if (!slot.is_read)
+      for (const auto& sge : local_memory(wr, inline_sge)) {
+        std::memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+        to += sge.length;
+      }
+  }
+  slot.is_packet = true;
+  packets_[wr] = p;
+  p->launch(lands_at);
+}
+
+bool soft_qp::scatter(std::uint64_t wr, const packet& from) noexcept {
+  const execution at_work{context_.rt().process()};
+  if (check_local(wr) != IBV_WC_SUCCESS)
+    return false;
+  const auto& slot = ring_[wr];
+  const auto* next = from.payload().data();
+  for (std::uint32_t i = 0; i < slot.num_sge && !from.payload().empty(); ++i) {
+    std::memcpy(reinterpret_cast<void*>(slot.sge[i].addr), next, slot.sge[i].length);
+    next += slot.sge[i].length;
+  }
+  return true;
+}
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Posting: work requests are checked and copied into the ring, and, on a device that executes at once and has nothing
+// in its way, executed there and then without looking at a clock.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+/// Collects completions, so that the completion queue is locked once per several work requests.
+class soft_qp::completion_batch {
+public:
+  explicit completion_batch(soft_qp& qp) : qp_{qp} {}
+
+  [[nodiscard]] bool add(std::uint64_t wr) {
+    if (!qp_.ring_[wr].is_signaled)
+      return true;
+    entries_[count_++] = qp_.make_completion(wr, IBV_WC_SUCCESS);
+    return count_ < entries_.size() || flush();
+  }
+  [[nodiscard]] bool flush() { return qp_.send_cq_.push({entries_.data(), std::exchange(count_, 0)}); }
+
+private:
+  soft_qp& qp_;
+  std::array<completion, 16> entries_;
+  std::size_t count_ = 0;
+};
+
+int soft_qp::append(const ibv_send_wr& wr) {
+  const bool is_read = wr.opcode == IBV_WR_RDMA_READ;
+  if (!is_read && wr.opcode != IBV_WR_RDMA_WRITE)
+    return EINVAL;
+  if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > init_.cap.max_send_sge)
+    return EINVAL;
+  if (posted_ - released_.load(std::memory_order_acquire) >= init_.cap.max_send_wr)
+    return ENOMEM;
+  auto& slot = ring_[posted_];
+  slot.wr_id = wr.wr_id;
+  slot.remote_addr = wr.wr.rdma.remote_addr;
+  slot.rkey = wr.wr.rdma.rkey;
+  slot.is_read = is_read;
+  slot.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  slot.is_signaled = init_.sq_sig_all != 0 || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  slot.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
+  slot.is_packet = false;
+  slot.num_sge = static_cast<std::uint8_t>(wr.num_sge);
+  slot.status = IBV_WC_SUCCESS;
+  std::uint64_t length = 0;
+  for (int i = 0; i < wr.num_sge; ++i) {
+    slot.sge[i] = wr.sg_list[i];
+    length += wr.sg_list[i].length;
+  }
+  // What is too long to be a message fails when it is executed, as on hardware.
+  slot.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX));
+  if (slot.is_inline) {
+    if (is_read || length > init_.cap.max_inline_data)
+      return EINVAL;
+    auto* to = ring_.inline_data(posted_);
+    for (int i = 0; i < wr.num_sge; ++i) {
+      std::memcpy(to, reinterpret_cast<const void*>(wr.sg_list[i].addr), wr.sg_list[i].length);
+      to += wr.sg_list[i].length;
+    }
+  }
+  ++posted_;
+  return 0;
+}
+
+int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
+  auto& rt = context_.rt();
+  std::lock_guard lock{mutex_};
+  *bad = first;
+  if (retired_ || (current_state() != IBV_QPS_RTS && current_state() != IBV_QPS_ERR))
+    return EINVAL;
+  const auto posted_before = posted_;
+  int error = 0;
+  for (; first != nullptr && error == 0; first = first->next) {
+    *bad = first;
+    error = append(*first);
+  }
+  if (posted_ == posted_before)
+    return error;
+
+  if (may_log_posts(rt.tables()) && logs_posts(rt.tables(), rt.now()))
+    for (auto wr = posted_before; wr < posted_; ++wr)
+      log(rt.now(), log_kind::posted, wr);
+  if (!qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_RTS)) {
+    // In ERR already, or by a peer and not yet noticed: what is posted now is flushed like the rest.
+    enter_error();
+    flush(rt.now());
+    return error;
+  }
+  if (is_hung_) {
+    swallow(rt.now());
+    return error;
+  }
+  copy_budget budget = budget_per_call;
+  if (is_clear())
+    run_straight(budget);
+  if (sent_ == posted_ || current_state() != IBV_QPS_RTS)
+    return error;
+  const auto now = rt.now();
+  for (auto wr = std::max(sent_, posted_before); wr < posted_; ++wr)
+    ring_[wr].posted_at = now;
+  if (rt.is_virtual()) { // what is due happens when time advances
+    (void)send(now);
+    reschedule();
+  } else if (done_ == sent_ || next_due() > now) {
+    progress(now, budget);
+  } else {
+    reschedule(); // late: whoever polls catches up first, each step at its own time
+  }
+  return error;
+}
+
+bool soft_qp::is_clear() noexcept {
+  const auto& own = device();
+  return done_ == sent_ && !is_lost_ && !is_hung_ &&
+         own.mode.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(nic_mode::paced) &&
+         own.hang.load(std::memory_order_relaxed) == 0 && own.delay.load(std::memory_order_relaxed) == 0 && (has_peer_ || find_responder()) &&
+         context_.rt().tables().devices[peer_.device].delay.load(std::memory_order_relaxed) == 0;
+}
+
+void soft_qp::run_straight(copy_budget& budget) {
+  auto& rt = context_.rt();
+  completion_batch batch{*this};
+  std::uint64_t bytes = 0;
+  bool has_room = true;
+  auto failure = IBV_WC_SUCCESS;
+  {
+    execution at_work{rt.process()};
+    while (sent_ < posted_ && budget > 0 && has_room && is_wire_open()) {
+      auto& slot = ring_[sent_];
+      slot.psn = next_psn_;
+      slot.packets = packets_of(slot.length);
+      failure = check_local(sent_);
+      if (failure == IBV_WC_SUCCESS) {
+        const auto result = execute(at_work, sent_, budget);
+        if (result == verdict::unfinished || result == verdict::lost)
+          break; // the general way knows what to do about it
+        failure = result == verdict::executed ? IBV_WC_SUCCESS : status_of(result);
+      }
+      next_psn_ = (next_psn_ + slot.packets) & psn_mask;
+      ++sent_;
+      ++landed_;
+      if (failure != IBV_WC_SUCCESS)
+        break;
+      bytes += slot.length;
+      has_room = batch.add(done_++);
+    }
+  }
+  device().bytes_sent.fetch_add(bytes, std::memory_order_relaxed);
+  if (!batch.flush() || !has_room)
+    overrun();
+  else if (failure != IBV_WC_SUCCESS)
+    fail_head(failure, rt.now());
+}
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens to work requests over time: they leave, they land, they are done, they are lost and tried again until
+// the retries run out, or they meet a hang. Every step takes the time as an argument, the time at which it was due: a
+// late caller catches up without the traffic having become slower.
+#include <algorithm>
+
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/shaper.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+bool is_paced(const layout::device_entry& d) noexcept {
+  return d.mode.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(nic_mode::paced);
+}
+
+/// IBA: 4.096 us * 2^timeout, and 0 is no timer.
+nanos ack_timeout(std::uint8_t timeout) noexcept { return timeout == 0 ? never : nanos{4096} << timeout; }
+
+} // namespace
+
+void soft_qp::run(nanos now, copy_budget& budget) {
+  std::lock_guard lock{mutex_};
+  is_scheduled_ = false;
+  progress(now, budget);
+}
+
+void soft_qp::progress(nanos now, copy_budget& budget) {
+  if (retired_)
+    return;
+  const auto is_active = [&] { return current_state() == IBV_QPS_RTS; };
+  if (is_active() && is_lost_ && now >= probe_at_)
+    probe(now);
+  for (bool moved = true; moved && is_active();) {
+    moved = finish(now);
+    if (is_active())
+      moved |= land(now, budget);
+    if (is_active())
+      moved |= send(now);
+  }
+  if (is_active() && !has_work_due(now) && retry_deadline() <= now)
+    fail_head(IBV_WC_RETRY_EXC_ERR, now);
+  reschedule();
+}
+
+// -- leaving --------------------------------------------------------------------------------------------------------
+
+bool soft_qp::send(nanos now) {
+  const auto& own = device();
+  bool moved = false;
+  while (sent_ < posted_ && !is_lost_ && !is_failing_ && !is_hung_) {
+    const auto& slot = ring_[sent_];
+    if (own.hang.load(std::memory_order_relaxed) != 0) {
+      swallow(now);
+      return true;
+    }
+    if ((slot.is_read && reads_in_flight_ >= attributes_.max_rd_atomic) || (slot.is_fenced && reads_in_flight_ != 0))
+      break;
+    if (has_full_window(now))
+      break;
+    place_on_wire(sent_, now);
+    moved = true;
+  }
+  return moved;
+}
+
+/// A queue pair takes its places on a paced wire no sooner than it must to keep the wire busy, so that those of one
+/// device take turns: two messages, or as many as leave within two latencies.
+bool soft_qp::has_full_window(nanos now) const noexcept {
+  const auto& own = device();
+  const bool takes_turns = is_paced(own) && own.delay.load(std::memory_order_relaxed) == 0;
+  return takes_turns && sent_ - landed_ >= 2 &&
+         last_left_at_ > now + 2 * own.latency.load(std::memory_order_relaxed);
+}
+
+void soft_qp::place_on_wire(std::uint64_t wr, nanos now) {
+  auto& t = context_.rt().tables();
+  auto& own = device();
+  auto& slot = ring_[wr];
+  now = std::max(now, slot.posted_at); // a late caller catches up with what was there
+  slot.psn = next_psn_;
+  slot.packets = packets_of(slot.length);
+  slot.is_packet = false;
+  slot.status = IBV_WC_SUCCESS;
+  slot.left_at = slot.land_at = now;
+  next_psn_ = (next_psn_ + slot.packets) & psn_mask;
+  reads_in_flight_ += slot.is_read ? 1 : 0;
+  ++sent_;
+
+  bool is_late = false;
+  if (find_responder() && is_wire_open()) {
+    auto& peer = t.devices[peer_.device];
+    const auto delay = own.delay.load(std::memory_order_relaxed);
+    is_late = delay != 0 || (slot.is_read && peer.delay.load(std::memory_order_relaxed) != 0);
+    if (is_paced(own)) {
+      const auto latency = own.latency.load(std::memory_order_relaxed);
+      if (slot.is_read && is_late) { // the answer has a journey of its own
+        slot.land_at = now + latency;
+      } else if (slot.is_read) {
+        slot.land_at = slot.left_at = reserve(peer, own, now + latency, slot.length).arrived;
+      } else {
+        const auto p = reserve(own, peer, now, slot.length);
+        slot.left_at = p.left;
+        slot.land_at = p.arrived;
+      }
+    }
+    slot.land_at += delay;
+    own.bytes_sent.fetch_add(slot.length, std::memory_order_relaxed);
+  }
+  last_left_at_ = slot.left_at;
+  slot.land_at = last_land_at_ = std::max(slot.land_at, last_land_at_);
+  if (is_late)
+    launch_packet(wr, slot.land_at);
+}
+
+void soft_qp::swallow(nanos now) {
+  if (!is_hung_)
+    stuck_ = 0;
+  is_hung_ = true;
+  for (auto wr = sent_ + stuck_; wr < posted_; ++wr)
+    log(now, log_kind::swallowed, wr);
+  device().stuck_wrs.fetch_add(posted_ - sent_ - stuck_, std::memory_order_relaxed);
+  stuck_ = posted_ - sent_;
+}
+
+// -- landing --------------------------------------------------------------------------------------------------------
+
+bool soft_qp::land(nanos now, copy_budget& budget) {
+  auto& rt = context_.rt();
+  bool moved = false;
+  while (has_work_due(now) && budget > 0) {
+    if (device().hang.load(std::memory_order_relaxed) != 0) {
+      go_back();
+      swallow(now);
+      return true;
+    }
+    execution at_work{rt.process()};
+    auto& slot = ring_[landed_];
+    slot.status = check_local(landed_);
+    auto result = verdict::lost;
+    if (slot.status != IBV_WC_SUCCESS)
+      result = verdict::operation_error; // of our own making: nothing leaves
+    else if (find_responder() && is_wire_open())
+      result = execute(at_work, landed_, budget);
+    if (result == verdict::unfinished)
+      break;
+    settle(slot, result, slot.land_at);
+    if (result == verdict::lost)
+      mark_lost(now);
+    moved = true;
+  }
+  return moved;
+}
+
+void soft_qp::settle(send_slot& slot, verdict result, nanos landed_at) {
+  if (result == verdict::lost)
+    return;
+  if (result != verdict::executed) {
+    if (slot.status == IBV_WC_SUCCESS)
+      slot.status = status_of(result);
+    is_failing_ = true;
+  }
+  is_retrying_ = false;
+  slot.done_at = last_done_at_ = std::max(acknowledged_at(slot, landed_at), last_done_at_);
+  ++landed_;
+}
+
+nanos soft_qp::acknowledged_at(const send_slot& slot, nanos landed_at) const noexcept {
+  const bool is_answer_here = slot.is_read && !slot.is_packet;
+  auto at = landed_at;
+  if (is_paced(device()) && !is_answer_here)
+    at += device().latency.load(std::memory_order_relaxed);
+  if (has_peer_)
+    at += context_.rt().tables().devices[peer_.device].delay.load(std::memory_order_relaxed);
+  return at;
+}
+
+void soft_qp::packet_arrived(std::uint64_t wr, const packet& which, verdict result, nanos now) {
+  std::lock_guard lock{mutex_};
+  const auto mine = packets_.find(wr);
+  if (retired_ || current_state() != IBV_QPS_RTS || mine == packets_.end() || mine->second.get() != &which ||
+      wr != landed_ || which.origin().life != qp_generation(entry().word.load(std::memory_order_relaxed)))
+    return;
+  settle(ring_[wr], result, now);
+  if (result == verdict::lost) {
+    packets_.erase(mine);
+    ring_[wr].is_packet = false;
+    mark_lost(now);
+  }
+  copy_budget budget = budget_per_call;
+  progress(now, budget);
+}
+
+// -- done -----------------------------------------------------------------------------------------------------------
+
+bool soft_qp::finish(nanos now) {
+  bool moved = false;
+  while (done_ < landed_ && ring_[done_].done_at <= now) {
+    auto& slot = ring_[done_];
+    moved = true;
+    if (slot.status == IBV_WC_SUCCESS && slot.is_read && slot.is_packet) {
+      if (scatter(done_, *packets_.at(done_)))
+        log(now, log_kind::landed_late, done_);
+      else
+        slot.status = IBV_WC_LOC_PROT_ERR;
+    }
+    if (slot.status != IBV_WC_SUCCESS) {
+      fail_head(slot.status, now);
+      return true;
+    }
+    acknowledged_until_ = slot.done_at;
+    complete_success(done_);
+  }
+  return moved;
+}
+
+// -- losing and trying again ------------------------------------------------------------------------------------------
+
+void soft_qp::mark_lost(nanos now) noexcept {
+  is_lost_ = true;
+  if (!is_retrying_)
+    retrying_since_ = now;
+  is_retrying_ = true;
+  const auto wait = ack_timeout(attributes_.timeout);
+  probe_at_ = wait == never ? never : now + wait;
+}
+
+void soft_qp::probe(nanos now) {
+  if (find_responder() && is_wire_open())
+    go_back();
+  else
+    mark_lost(now);
+}
+
+void soft_qp::go_back() noexcept {
+  for (auto wr = landed_; wr < sent_; ++wr) {
+    reads_in_flight_ -= ring_[wr].is_read ? 1 : 0;
+    packets_.erase(wr);
+  }
+  if (landed_ != sent_)
+    next_psn_ = ring_[landed_].psn;
+  sent_ = landed_;
+  last_land_at_ = 0;
+  is_lost_ = false;
+  probe_at_ = never;
+}
+
+void soft_qp::retry_now(nanos now) {
+  std::lock_guard lock{mutex_};
+  if (retired_ || !is_lost_)
+    return;
+  probe_at_ = now;
+  reschedule();
+}
+
+// -- when is what due -----------------------------------------------------------------------------------------------
+
+bool soft_qp::is_landing_next() noexcept {
+  return landed_ < sent_ && !is_lost_ && !is_failing_ && !ring_[landed_].is_packet;
+}
+
+bool soft_qp::has_work_due(nanos now) noexcept { return is_landing_next() && ring_[landed_].land_at <= now; }
+
+nanos soft_qp::retry_deadline() noexcept {
+  const auto once = ack_timeout(attributes_.timeout);
+  if (done_ == sent_ || is_failing_ || once == never)
+    return never;
+  const auto begin = is_retrying_ ? retrying_since_ : std::max(ring_[done_].left_at, acknowledged_until_);
+  return begin + once * (attributes_.retry_cnt + 1);
+}
+
+nanos soft_qp::next_due() noexcept {
+  if (retired_ || current_state() != IBV_QPS_RTS)
+    return never;
+  auto due = retry_deadline();
+  if (done_ < landed_)
+    due = std::min(due, ring_[done_].done_at);
+  if (is_landing_next())
+    due = std::min(due, ring_[landed_].land_at);
+  if (is_lost_)
+    due = std::min(due, probe_at_);
+  return due;
+}
+
+void soft_qp::reschedule() {
+  const auto due = next_due();
+  if (due != never) {
+    is_scheduled_ = true;
+    send_cq_.line().schedule(shared_from_this(), {due, context_.device().index(), qp_num, done_});
+  } else if (is_scheduled_) {
+    is_scheduled_ = false;
+    send_cq_.line().remove(*this);
+  }
+}
+
+} // namespace actor_rdma::verbs::soft

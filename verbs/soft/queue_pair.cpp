@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Birth, states and end of a queue pair.
+#include "verbs/soft/queue_pair.hpp"
+
+#include <bit>
+#include <cerrno>
+
+#include "verbs/soft/hazard.hpp"
+#include "verbs/soft/qp_transitions.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& init, std::uint32_t index)
+    : ibv_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)}, recv_cq_{soft_cq::of(init.recv_cq)},
+      index_{index}, init_{init}, garbage_{owner.rt().random()} {
+  context = &owner.context;
+  qp_context = init.qp_context;
+  pd = &domain;
+  send_cq = init.send_cq;
+  recv_cq = init.recv_cq;
+  qp_num = entry().qpn.load(std::memory_order_relaxed);
+  handle = index;
+  ibv_qp::state = IBV_QPS_RESET;
+  qp_type = IBV_QPT_RC;
+  pthread_mutex_init(&mutex, nullptr);
+  pthread_cond_init(&cond, nullptr);
+  ring_.allocate(init.cap.max_send_wr, init.cap.max_inline_data);
+  send_cq_.users.fetch_add(1);
+  recv_cq_.users.fetch_add(1);
+  pd_.children.fetch_add(1);
+
+  auto& e = entry();
+  e.device.store(owner.device().index(), std::memory_order_relaxed);
+  e.pd.store(pd_.handle, std::memory_order_relaxed);
+  const auto generation = qp_generation(e.word.load(std::memory_order_relaxed));
+  e.word.store(qp_word(generation, IBV_QPS_RESET), std::memory_order_seq_cst);
+  device().open_qps.fetch_add(1, std::memory_order_relaxed);
+  write_log(owner.rt().tables(), owner.rt().now(), log_kind::qp_created, device(), qp_num);
+}
+
+soft_qp::~soft_qp() {
+  pthread_cond_destroy(&cond);
+  pthread_mutex_destroy(&mutex);
+}
+
+// -- states ---------------------------------------------------------------------------------------------------------
+
+bool soft_qp::change_state(ibv_qp_state to) noexcept {
+  auto word = entry().word.load(std::memory_order_seq_cst);
+  // A reset begins another life: nothing that was sent to the old one may be taken for its own.
+  const auto generation = qp_generation(word) + (to == IBV_QPS_RESET ? 1 : 0);
+  const bool is_forced = to == IBV_QPS_RESET || to == IBV_QPS_ERR;
+  do {
+    if (!is_forced && !qp_is(word, current_state()))
+      return false; // a peer moved us to ERR
+  } while (!entry().word.compare_exchange_weak(word, qp_word(generation, to), std::memory_order_seq_cst));
+  ibv_qp::state = to;
+  return true;
+}
+
+int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
+  auto& rt = context_.rt();
+  {
+    std::lock_guard lock{mutex_};
+    if (retired_)
+      return EINVAL;
+    const bool has_remote_error = qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_ERR);
+    const auto from = has_remote_error ? IBV_QPS_ERR : current_state();
+    const auto to = (mask & IBV_QP_STATE) != 0 ? wanted.qp_state : from;
+    if ((mask & IBV_QP_CUR_STATE) != 0 && wanted.cur_qp_state != from)
+      return EINVAL;
+    if (const int error = check_transition(from, to, mask); error != 0)
+      return error;
+    if (to == IBV_QPS_ERR) {
+      enter_error();
+      flush(rt.now());
+    } else if (to == IBV_QPS_RESET) {
+      change_state(IBV_QPS_RESET);
+      drop_work();
+      send_cq_.purge(*this);
+      released_.store(posted_, std::memory_order_release);
+      has_peer_ = false;
+      attributes_ = {};
+    } else if (const int error = apply(wanted, mask); error != 0) {
+      return error;
+    } else {
+      return to == from || change_state(to) ? 0 : EINVAL;
+    }
+  }
+  // A peer that is in the middle of a copy on our behalf has not seen the change. Only when it is out of it has the
+  // queue pair really stopped, which is what those who leave RTR or RTS this way rely on.
+  return wait_for_queue_pair(rt.tables(), rt.process(), index_) ? 0 : EBUSY;
+}
+
+int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
+  auto& e = entry();
+  if ((mask & IBV_QP_PORT) != 0 && wanted.port_num != 1)
+    return EINVAL;
+  if ((mask & IBV_QP_PKEY_INDEX) != 0 && wanted.pkey_index != 0)
+    return EINVAL;
+  if ((mask & IBV_QP_PATH_MTU) != 0 && (wanted.path_mtu < IBV_MTU_256 || wanted.path_mtu > IBV_MTU_4096))
+    return EINVAL;
+  if ((mask & IBV_QP_TIMEOUT) != 0 && wanted.timeout > 31)
+    return EINVAL;
+  if ((mask & IBV_QP_RETRY_CNT) != 0 && wanted.retry_cnt > 7)
+    return EINVAL;
+  if ((mask & IBV_QP_RNR_RETRY) != 0 && wanted.rnr_retry > 7)
+    return EINVAL;
+  if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && wanted.max_rd_atomic > max_outstanding_reads) ||
+      ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && wanted.max_dest_rd_atomic > max_outstanding_reads))
+    return EINVAL;
+  if ((mask & IBV_QP_AV) != 0) {
+    const auto& av = wanted.ah_attr;
+    if (av.is_global == 0 || av.port_num != 1 || av.grh.sgid_index >= gid_table_length)
+      return EINVAL; // RoCE has no other addresses than GIDs
+    if (av.grh.sgid_index >= gids_per_device)
+      return ENODATA; // an empty place of the table
+    // An address where nobody is does not fail here: on a real fabric neither.
+    e.dest_device.store(device_of_gid(av.grh.dgid).value_or(UINT32_MAX), std::memory_order_relaxed);
+    attributes_.ah_attr = av;
+  }
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0)
+    e.access.store(attributes_.qp_access_flags = wanted.qp_access_flags, std::memory_order_relaxed);
+  if ((mask & IBV_QP_PATH_MTU) != 0) {
+    attributes_.path_mtu = wanted.path_mtu;
+    mtu_shift_ = 7 + static_cast<std::uint32_t>(wanted.path_mtu);
+    e.path_mtu.store(1U << mtu_shift_, std::memory_order_relaxed);
+  }
+  if ((mask & IBV_QP_DEST_QPN) != 0)
+    e.dest_qpn.store(attributes_.dest_qp_num = wanted.dest_qp_num & 0xffffff, std::memory_order_relaxed);
+  if ((mask & IBV_QP_RQ_PSN) != 0)
+    e.expected_psn.store(attributes_.rq_psn = wanted.rq_psn & psn_mask, std::memory_order_relaxed);
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0)
+    e.max_dest_reads.store(attributes_.max_dest_rd_atomic = wanted.max_dest_rd_atomic, std::memory_order_relaxed);
+  if ((mask & IBV_QP_SQ_PSN) != 0)
+    next_psn_ = attributes_.sq_psn = wanted.sq_psn & psn_mask;
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0)
+    attributes_.max_rd_atomic = wanted.max_rd_atomic;
+  if ((mask & IBV_QP_TIMEOUT) != 0)
+    attributes_.timeout = wanted.timeout;
+  if ((mask & IBV_QP_RETRY_CNT) != 0)
+    attributes_.retry_cnt = wanted.retry_cnt;
+  if ((mask & IBV_QP_RNR_RETRY) != 0)
+    attributes_.rnr_retry = wanted.rnr_retry;
+  if ((mask & IBV_QP_MIN_RNR_TIMER) != 0)
+    attributes_.min_rnr_timer = wanted.min_rnr_timer;
+  if ((mask & IBV_QP_PORT) != 0)
+    attributes_.port_num = wanted.port_num;
+  return 0;
+}
+
+void soft_qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
+  std::lock_guard lock{mutex_};
+  attributes = attributes_;
+  const auto word = entry().word.load(std::memory_order_seq_cst);
+  attributes.qp_state = qp_is(word, IBV_QPS_ERR) ? IBV_QPS_ERR : current_state();
+  attributes.cur_qp_state = attributes.qp_state;
+  attributes.path_mig_state = IBV_MIG_MIGRATED;
+  attributes.sq_psn = next_psn_;
+  attributes.rq_psn = entry().expected_psn.load(std::memory_order_relaxed);
+  attributes.cap = init_.cap;
+  init = init_;
+}
+
+tier_counts soft_qp::tier_use() {
+  std::lock_guard lock{mutex_};
+  return tier_use_;
+}
+
+// -- the end --------------------------------------------------------------------------------------------------------
+
+int soft_qp::retire(bool forced) {
+  auto& rt = context_.rt();
+  {
+    std::lock_guard lock{mutex_};
+    if (has_ended_)
+      return 0;
+    if (!retired_) {
+      retired_ = true;
+      const auto generation = qp_generation(entry().word.load(std::memory_order_seq_cst));
+      entry().word.store((generation + 1) << 8, std::memory_order_seq_cst); // absent
+      drop_work();
+      send_cq_.purge(*this);
+      rt.remove_qp(index_);
+    }
+  }
+  context_.async_events().drop(async_events_);
+  if (!forced)
+    async_events_.wait();
+  if (!wait_for_queue_pair(rt.tables(), rt.process(), index_))
+    return EBUSY;
+  std::lock_guard lock{mutex_};
+  if (std::exchange(has_ended_, true))
+    return 0;
+  write_log(rt.tables(), rt.now(), log_kind::qp_destroyed, device(), qp_num);
+  device().open_qps.fetch_sub(1, std::memory_order_relaxed);
+  release_queue_pair(rt.tables(), index_);
+  send_cq_.users.fetch_sub(1);
+  recv_cq_.users.fetch_sub(1);
+  pd_.children.fetch_sub(1);
+  return 0;
+}
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A reliable connected queue pair: the requester. Posted work is executed by whoever posts it, by whoever polls its
+// completion queue when it is due, by the engine thread when nobody does, or by virtual time. One lock, taken once per
+// call, covers all of it; no other process ever needs that lock. The responder's half is in responder.hpp, the wire
+// between them for delayed packets in packet.hpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/random.hpp"
+#include "verbs/soft/completion_queue.hpp"
+#include "verbs/soft/event_log.hpp"
+#include "verbs/soft/packet.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/responder.hpp"
+#include "verbs/soft/send_queue.hpp"
+#include "verbs/soft/timeline.hpp"
+
+#include <infiniband/verbs.h>
+
+namespace actor_rdma::verbs::soft {
+
+inline constexpr std::uint32_t max_outstanding_reads = 16;
+
+class soft_qp : public ibv_qp, public timed, public owned_object, public std::enable_shared_from_this<soft_qp> {
+public:
+  /// `init` has been checked. The slot is claimed and still absent.
+  soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& init, std::uint32_t index);
+  ~soft_qp() override;
+  [[nodiscard]] static soft_qp& of(ibv_qp* qp) noexcept { return *static_cast<soft_qp*>(qp); }
+
+  // -- verbs ------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] int post_send(ibv_send_wr* first, ibv_send_wr** bad);
+  [[nodiscard]] int modify(const ibv_qp_attr& wanted, int mask);
+  void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
+  [[nodiscard]] int retire(bool forced) override;
+
+  // -- progress ---------------------------------------------------------------------------------------------------
+
+  void run(nanos now, copy_budget& budget) override;
+  /// A link or a peer changed: look again at what is stuck.
+  void retry_now(nanos now);
+  /// A peer moved us to ERR.
+  void adopt_remote_error(nanos now);
+  /// The fate of a packet of ours, if we still care: called by the packet.
+  void packet_arrived(std::uint64_t wr, const packet& which, verdict result, nanos now);
+  /// A completion that covers the queue up to here was polled.
+  void release(std::uint64_t up_to) noexcept { released_.store(up_to, std::memory_order_release); }
+
+  void acknowledge_async_event() { async_events_.acknowledge(1); }
+  [[nodiscard]] tier_counts tier_use();
+
+private:
+  friend class packet;
+  class completion_batch;
+
+  // qp_post.cpp
+  [[nodiscard]] int append(const ibv_send_wr& wr);
+  [[nodiscard]] bool is_clear() noexcept;
+  void run_straight(copy_budget& budget);
+  // qp_progress.cpp
+  void progress(nanos now, copy_budget& budget);
+  [[nodiscard]] bool send(nanos now);
+  [[nodiscard]] bool land(nanos now, copy_budget& budget);
+  [[nodiscard]] bool finish(nanos now);
+  void probe(nanos now);
+  void go_back() noexcept;
+  void mark_lost(nanos now) noexcept;
+  void swallow(nanos now);
+  void place_on_wire(std::uint64_t wr, nanos now);
+  void settle(send_slot& slot, verdict result, nanos now);
+  [[nodiscard]] nanos acknowledged_at(const send_slot& slot, nanos landed_at) const noexcept;
+  void launch_packet(std::uint64_t wr, nanos lands_at);
+  [[nodiscard]] bool has_full_window(nanos now) const noexcept;
+  [[nodiscard]] bool is_landing_next() noexcept;
+  [[nodiscard]] bool has_work_due(nanos now) noexcept;
+  [[nodiscard]] bool is_wire_open() const noexcept;
+  [[nodiscard]] nanos retry_deadline() noexcept;
+  [[nodiscard]] nanos next_due() noexcept;
+  void reschedule();
+  // qp_execute.cpp
+  [[nodiscard]] bool find_responder() noexcept;
+  [[nodiscard]] ibv_wc_status check_local(std::uint64_t wr) noexcept;
+  [[nodiscard]] std::span<const ibv_sge> local_memory(std::uint64_t wr, ibv_sge& inline_sge) noexcept;
+  [[nodiscard]] request request_of(const send_slot& slot) const noexcept;
+  /// The caller has checked the local side and the wire.
+  [[nodiscard]] verdict execute(execution& at_work, std::uint64_t wr, copy_budget& budget);
+  [[nodiscard]] std::uint32_t packets_of(std::uint32_t length) const noexcept {
+    return length == 0 ? 1 : ((length - 1) >> mtu_shift_) + 1;
+  }
+  [[nodiscard]] bool scatter(std::uint64_t wr, const packet& from) noexcept;
+  // qp_complete.cpp
+  void complete_success(std::uint64_t wr);
+  void fail_head(ibv_wc_status status, nanos now);
+  void flush(nanos now);
+  void drop_work() noexcept;
+  void enter_error() noexcept;
+  void overrun();
+  [[nodiscard]] completion make_completion(std::uint64_t wr, ibv_wc_status status);
+  void log(nanos now, log_kind kind, std::uint64_t wr, std::uint32_t detail = 0);
+  void raise(ibv_event_type type);
+  // queue_pair.cpp
+  [[nodiscard]] int apply(const ibv_qp_attr& wanted, int mask);
+  bool change_state(ibv_qp_state to) noexcept;
+  [[nodiscard]] layout::qp_entry& entry() const noexcept { return context_.rt().tables().qps[index_]; }
+  [[nodiscard]] layout::device_entry& device() const noexcept { return context_.device().entry(); }
+  [[nodiscard]] ibv_qp_state current_state() const noexcept { return ibv_qp::state; }
+
+  soft_context& context_;
+  soft_pd& pd_;
+  soft_cq& send_cq_;
+  soft_cq& recv_cq_;
+  const std::uint32_t index_;
+  ibv_qp_init_attr init_;
+
+  std::mutex mutex_; // everything below
+  ibv_qp_attr attributes_{};
+  bool retired_ = false;   // no longer in the fabric
+  bool has_ended_ = false; // and nobody can be at work on it any more
+
+  send_ring ring_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t landed_ = 0;
+  std::uint64_t done_ = 0;
+  std::atomic<std::uint64_t> released_{0};
+
+  responder peer_{};
+  bool has_peer_ = false;
+  region_cache region_{};
+  tier_counts tier_use_{};
+  std::uint32_t mtu_shift_ = 12;
+  std::uint32_t next_psn_ = 0;
+  std::uint64_t moved_bytes_ = 0; // of the request that a copy budget interrupted
+  std::uint32_t reads_in_flight_ = 0;
+  nanos last_left_at_ = 0;
+  nanos last_land_at_ = 0;
+  nanos last_done_at_ = 0; // of what landed
+  nanos acknowledged_until_ = 0; // of what is done
+
+  bool is_hung_ = false;    // [sent_, posted_) met a hang
+  std::uint64_t stuck_ = 0; // how many of those were counted and logged
+  bool is_lost_ = false;    // nobody answers for landed_
+  bool is_failing_ = false; // an error is on its way back: nothing more leaves
+  bool is_retrying_ = false;
+  nanos retrying_since_ = 0;
+  nanos probe_at_ = never;
+  std::map<std::uint64_t, std::shared_ptr<packet>> packets_; // by work request
+  bool is_scheduled_ = false;
+  base::rng garbage_;
+  event_ledger async_events_;
+};
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Making and ending the plain objects.
+#include "verbs/soft/resources.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
+#include "base/log.hpp"
+#include "verbs/soft/event_log.hpp"
+#include "verbs/soft/hazard.hpp"
+#include "verbs/soft/shaper.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+// -- device ---------------------------------------------------------------------------------------------------------
+
+base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, const std::string& host,
+                                                                 const device_options& options) {
+  const auto name = host + '/' + options.name;
+  if (options.name.empty() || options.name.find('/') != std::string::npos || name.size() > layout::max_name)
+    return base::fail(base::reason::invalid_argument, "soft NIC", "a device cannot be named \"" + name + '"');
+  if (!(options.rate_gbit_s >= min_rate_gbit_s && options.rate_gbit_s <= max_rate_gbit_s) || options.latency.count() < 0)
+    return base::fail(base::reason::invalid_argument, "soft NIC", "rate or latency of " + name + " is out of range");
+  auto& t = rt.tables();
+  for (const auto& other : t.devices)
+    if (other.used.load(std::memory_order_acquire) != 0 && name == device_name(other))
+      return base::fail(base::reason::busy, "soft NIC", "the fabric has a device " + name + " already");
+  const auto index = claim_device(t, rt.process_index(), name);
+  if (!index)
+    return base::fail(base::reason::resource, "soft NIC", "the fabric has no room for another device");
+  auto& entry = t.devices[*index];
+  entry.mode.store(static_cast<std::uint32_t>(options.mode), std::memory_order_relaxed);
+  entry.latency.store(options.latency.count(), std::memory_order_relaxed);
+  entry.fs_per_byte.store(fs_per_byte(options.rate_gbit_s), std::memory_order_relaxed);
+  entry.used.store(1, std::memory_order_release);
+
+  std::unique_ptr<soft_device> device{new soft_device{rt, *index}};
+  device->node_type = IBV_NODE_CA;
+  device->transport_type = IBV_TRANSPORT_IB;
+  std::snprintf(device->name, sizeof device->name, "%s", options.name.c_str());
+  std::snprintf(device->dev_name, sizeof device->dev_name, "uverbs%u", *index);
+  std::snprintf(device->dev_path, sizeof device->dev_path, "/sys/class/infiniband_verbs/uverbs%u", *index);
+  std::snprintf(device->ibdev_path, sizeof device->ibdev_path, "/sys/class/infiniband/%s", options.name.c_str());
+  write_log(t, rt.now(), log_kind::attach, entry);
+  return device;
+}
+
+soft_device::~soft_device() {
+  for (auto& context : open_) {
+    if (context->retire_objects() == 0)
+      continue;
+    base::log(base::level::error, "soft NIC", "a stopped process is inside the memory of {}: its objects are leaked",
+              device_name(entry()));
+    rt_.remove(*context);
+    new std::shared_ptr<soft_context>{std::move(context)}; // never freed: see above
+  }
+  auto& t = rt_.tables();
+  write_log(t, rt_.now(), log_kind::detach, entry());
+  release_device(t, index_);
+  note_fault_change(t, rt_.now()); // its faults go with it
+}
+
+soft_context* soft_device::open() {
+  auto context = std::make_shared<soft_context>(*this);
+  if (context->context.async_fd < 0) {
+    errno = EMFILE;
+    return nullptr;
+  }
+  std::lock_guard lock{mutex_};
+  return open_.emplace_back(std::move(context)).get();
+}
+
+int soft_device::close(soft_context& context) {
+  if (const int error = context.retire_objects(); error != 0)
+    return error;
+  std::shared_ptr<soft_context> last; // ends after the lock
+  std::lock_guard lock{mutex_};
+  const auto found =
+      std::find_if(open_.begin(), open_.end(), [&](const auto& other) { return other.get() == &context; });
+  if (found == open_.end())
+    return EINVAL;
+  last = std::move(*found);
+  open_.erase(found);
+  if (last->owns_any())
+    closed_.push_back(last);
+  return 0;
+}
+
+// -- memory region --------------------------------------------------------------------------------------------------
+
+soft_mr::soft_mr(runtime& rt, soft_pd& owner, std::uint32_t index, void* at, std::size_t bytes, int access,
+                 std::uint32_t device)
+    : ibv_mr{}, rt_{rt}, index_{index}, device_{device} {
+  context = owner.context;
+  pd = &owner;
+  addr = at;
+  length = bytes;
+  handle = index;
+  auto& t = rt.tables();
+  lkey = new_lkey(t, index);
+  rkey = new_rkey(t, index);
+  auto& entry = t.mrs[index];
+  entry.lkey.store(lkey, std::memory_order_relaxed);
+  entry.access.store(static_cast<std::uint32_t>(access), std::memory_order_relaxed);
+  entry.pd.store(owner.handle, std::memory_order_relaxed);
+  entry.device.store(device, std::memory_order_relaxed);
+  entry.addr.store(reinterpret_cast<std::uintptr_t>(at), std::memory_order_relaxed);
+  entry.length.store(bytes, std::memory_order_relaxed);
+  const auto generation = std::uint64_t{entry.generation.load(std::memory_order_relaxed)};
+  entry.state.store(generation << 32 | rkey, std::memory_order_seq_cst);
+  t.devices[device].open_mrs.fetch_add(1, std::memory_order_relaxed);
+  owner.children.fetch_add(1);
+}
+
+int soft_mr::retire([[maybe_unused]] bool forced) {
+  if (released_)
+    return 0;
+  auto& t = rt_.tables();
+  t.mrs[index_].state.store(0, std::memory_order_seq_cst);
+  if (!wait_for_memory_region(t, rt_.process(), index_))
+    return EBUSY;
+  released_ = true;
+  release_memory_region(t, index_);
+  t.devices[device_].open_mrs.fetch_sub(1, std::memory_order_relaxed);
+  static_cast<soft_pd*>(pd)->children.fetch_sub(1);
+  return 0;
+}
+
+// -- channel and context --------------------------------------------------------------------------------------------
+
+soft_channel::soft_channel(ibv_context* owner) : ibv_comp_channel{owner, 0, 0} { fd = events.fd(); }
+
+soft_context::soft_context(soft_device& device) : verbs_context{}, device_{device} {
+  seen_link_seq_ = device.entry().link_seq.load(std::memory_order_acquire);
+  sz = sizeof(verbs_context);
+  context.device = &device;
+  context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  context.cmd_fd = -1;
+  context.async_fd = async_events_.fd();
+  context.num_comp_vectors = 1;
+  pthread_mutex_init(&context.mutex, nullptr);
+  rt().add(*this);
+}
+
+soft_context::~soft_context() {
+  rt().remove(*this);
+  while (!objects_.empty()) // backwards, as they were made upon each other
+    objects_.erase(std::prev(objects_.end()));
+  pthread_mutex_destroy(&context.mutex);
+}
+
+void soft_context::disown(const owned_object& object) noexcept {
+  std::shared_ptr<owned_object> last; // ends after the lock
+  std::lock_guard lock{mutex_};
+  if (const auto found = objects_.find(object.number_); found != objects_.end()) {
+    last = std::move(found->second);
+    objects_.erase(found);
+  }
+}
+
+void soft_context::raise(const ibv_async_event& event, event_ledger* ledger) {
+  const auto qp_num = ledger != nullptr && event.event_type != IBV_EVENT_CQ_ERR ? event.element.qp->qp_num : 0;
+  write_log(rt().tables(), rt().now(), log_kind::async_event, device_.entry(), qp_num,
+            static_cast<std::uint32_t>(event.event_type));
+  async_events_.push(event, ledger);
+}
+
+void soft_context::check_port() {
+  const auto now_at = device_.entry().link_seq.load(std::memory_order_acquire);
+  for (; seen_link_seq_ != now_at; ++seen_link_seq_) {
+    ibv_async_event event{};
+    event.event_type = seen_link_seq_ % 2 == 0 ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE;
+    event.element.port_num = 1;
+    raise(event, nullptr);
+  }
+}
+
+int soft_context::retire_objects() {
+  std::map<std::uint64_t, std::shared_ptr<owned_object>> objects;
+  {
+    std::lock_guard lock{mutex_};
+    objects = objects_;
+  }
+  // Backwards: what was made last depends on what was made first.
+  int result = 0;
+  for (auto object = objects.rbegin(); object != objects.rend(); ++object)
+    if (const int error = object->second->retire(true); error != 0)
+      result = error;
+  return result;
+}
+
+bool soft_context::owns_any() {
+  std::lock_guard lock{mutex_};
+  return !objects_.empty();
+}
+
+} // namespace actor_rdma::verbs::soft

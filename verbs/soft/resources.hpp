@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The plain objects of the NIC: device, open context, protection domain, memory region, completion channel. Each
+// derives from libibverbs' own struct, so that the handle that an application holds is the object. A context owns what
+// was made through it; objects that outlive a forced close are kept, dead, until their host goes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "verbs/soft/event_queue.hpp"
+#include "verbs/soft/fabric.hpp"
+#include "verbs/soft/layout.hpp"
+#include "verbs/soft/runtime.hpp"
+
+#include <infiniband/verbs.h>
+
+namespace actor_rdma::verbs::soft {
+
+class soft_cq;
+class soft_context;
+
+/// What a context owns: a verb destroys it, or closing the context does.
+class owned_object {
+public:
+  owned_object() = default;
+  owned_object(const owned_object&) = delete;
+  owned_object& operator=(const owned_object&) = delete;
+  virtual ~owned_object() = default;
+  /// Takes it out of the fabric, after which no byte moves on its behalf. 0, or EBUSY, and then it may be tried again.
+  /// Waits for unacknowledged events as libibverbs does, unless it is forced.
+  [[nodiscard]] virtual int retire([[maybe_unused]] bool forced) { return 0; }
+
+private:
+  friend class soft_context;
+  std::uint64_t number_ = 0;
+};
+
+class soft_device : public ibv_device {
+public:
+  /// Claims the device's slot; the caller holds the segment's lock.
+  [[nodiscard]] static base::expected<std::unique_ptr<soft_device>>
+  create(runtime& rt, const std::string& host, const device_options& options);
+  ~soft_device();
+  soft_device(const soft_device&) = delete;
+  soft_device& operator=(const soft_device&) = delete;
+
+  [[nodiscard]] runtime& rt() const noexcept { return rt_; }
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  [[nodiscard]] layout::device_entry& entry() const noexcept { return rt_.tables().devices[index_]; }
+
+  [[nodiscard]] soft_context* open();
+  /// Retires what is still open in it. 0, or EBUSY when another process is stopped inside our memory.
+  [[nodiscard]] int close(soft_context& context);
+
+private:
+  soft_device(runtime& rt, std::uint32_t index) : ibv_device{}, rt_{rt}, index_{index} {}
+
+  runtime& rt_;
+  const std::uint32_t index_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<soft_context>> open_;
+  std::vector<std::shared_ptr<soft_context>> closed_; // over objects that the application may still hold
+};
+
+/// An async event and where its acknowledgement is counted.
+using async_queue = event_queue<ibv_async_event>;
+
+class soft_pd : public ibv_pd, public owned_object {
+public:
+  soft_pd(ibv_context* owner, std::uint32_t number) : ibv_pd{owner, number} {}
+  std::atomic<std::uint32_t> children{0};
+};
+
+class soft_mr : public ibv_mr, public owned_object {
+public:
+  /// Publishes the region in the table's slot.
+  soft_mr(runtime& rt, soft_pd& owner, std::uint32_t index, void* at, std::size_t bytes, int access, std::uint32_t device);
+  [[nodiscard]] int retire(bool forced) override;
+
+private:
+  runtime& rt_;
+  const std::uint32_t index_;
+  const std::uint32_t device_;
+  bool released_ = false;
+};
+
+class soft_channel : public ibv_comp_channel, public owned_object {
+public:
+  explicit soft_channel(ibv_context* owner);
+  event_queue<soft_cq*> events;
+  std::atomic<std::uint32_t> users{0};
+};
+
+/// `verbs_context` is what the inlines of <infiniband/verbs.h> expect around an extended ibv_context.
+class soft_context : public verbs_context {
+public:
+  explicit soft_context(soft_device& device);
+  ~soft_context();
+  soft_context(const soft_context&) = delete;
+  soft_context& operator=(const soft_context&) = delete;
+  [[nodiscard]] static soft_context& of(ibv_context* context) noexcept {
+    return *static_cast<soft_context*>(verbs_get_ctx(context));
+  }
+
+  [[nodiscard]] soft_device& device() const noexcept { return device_; }
+  [[nodiscard]] runtime& rt() const noexcept { return device_.rt(); }
+
+  template <class Object>
+  Object* own(std::shared_ptr<Object> object) {
+    std::lock_guard lock{mutex_};
+    auto* const handle = object.get();
+    handle->number_ = next_number_++;
+    objects_.emplace(handle->number_, std::move(object));
+    return handle;
+  }
+  void disown(const owned_object& object) noexcept;
+
+  void raise(const ibv_async_event& event, event_ledger* ledger);
+  [[nodiscard]] async_queue& async_events() noexcept { return async_events_; }
+  /// Turns changes of the port's state since the last call into events.
+  void check_port();
+  [[nodiscard]] int retire_objects();
+  [[nodiscard]] bool owns_any();
+
+private:
+  soft_device& device_;
+  async_queue async_events_;
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<owned_object>> objects_; // in the order of their creation
+  std::uint64_t next_number_ = 0;
+  std::uint32_t seen_link_seq_;
+};
+
+} // namespace actor_rdma::verbs::soft

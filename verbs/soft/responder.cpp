@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Routing a request, checking it and executing it.
+#include "verbs/soft/responder.hpp"
+
+#include "base/log.hpp"
+#include "verbs/soft/runtime.hpp"
+#include "verbs/soft/tables.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+/// Refusing a request ends the responder's side of the connection too.
+void fail_responder(runtime& rt, const responder& to) noexcept {
+  auto& entry = rt.tables().qps[to.qp_index];
+  auto word = entry.word.load(std::memory_order_seq_cst);
+  while (qp_generation(word) == to.generation && qp_responds(word))
+    if (entry.word.compare_exchange_weak(word, qp_word(to.generation, IBV_QPS_ERR), std::memory_order_seq_cst)) {
+      rt.tables().processes[to.process].remote_errors.store(1, std::memory_order_seq_cst);
+      rt.ring(to.process);
+      return;
+    }
+}
+
+/// The responder's view of a sequence number: the next one, one that it has seen, or one behind a gap.
+enum class arrival { next, repeated, early };
+arrival classify(std::uint32_t psn, std::uint32_t expected) noexcept {
+  const auto ahead = (psn - expected) & psn_mask;
+  return ahead == 0 ? arrival::next : ahead >= (psn_mask + 1) / 2 ? arrival::repeated : arrival::early;
+}
+
+bool is_allowed_operation(const layout::qp_entry& qp, const request& what) noexcept {
+  const auto access = qp.access.load(std::memory_order_relaxed);
+  if (what.is_read)
+    return (access & IBV_ACCESS_REMOTE_READ) != 0 && qp.max_dest_reads.load(std::memory_order_relaxed) != 0;
+  const auto mtu = qp.path_mtu.load(std::memory_order_relaxed);
+  const bool packet_too_long = what.path_mtu > mtu && what.length > mtu;
+  return (access & IBV_ACCESS_REMOTE_WRITE) != 0 && !packet_too_long;
+}
+
+bool is_allowed_access(const layout::mr_entry& mr, const responder& to, const request& what) noexcept {
+  const std::uint32_t right = what.is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+  const auto addr = mr.addr.load(std::memory_order_relaxed);
+  const auto length = mr.length.load(std::memory_order_relaxed);
+  return mr.pd.load(std::memory_order_relaxed) == to.pd && (mr.access.load(std::memory_order_relaxed) & right) != 0 &&
+         what.remote_addr >= addr && what.length <= length && what.remote_addr - addr <= length - what.length;
+}
+
+reachable find_way(runtime& rt, const layout::mr_entry& mr, std::uint32_t index, std::uint64_t state) {
+  const auto process = mr.owner.load(std::memory_order_relaxed) - 1;
+  const auto addr = mr.addr.load(std::memory_order_relaxed);
+  if (rt.is_own_process(process))
+    return {tier::own_process, reinterpret_cast<std::byte*>(addr), 0};
+  const auto pid = rt.tables().processes[process].pid.load(std::memory_order_relaxed);
+  if (auto* const base = rt.mappings().find(mr, index, state, pid); base != nullptr)
+    return {tier::mapped, base, 0};
+  return {tier::system_call, nullptr, pid};
+}
+
+verdict refuse(runtime& rt, const responder& to, verdict why) noexcept {
+  fail_responder(rt, to);
+  return why;
+}
+
+verdict from_move(runtime& rt, const responder& to, const layout::qp_entry& qp, moved m) {
+  switch (m) {
+  case moved::all:
+    return verdict::executed;
+  case moved::some:
+    return verdict::unfinished;
+  case moved::no_process:
+    return verdict::lost;
+  case moved::revoked: { // between two pieces: which of the two went?
+    const auto word = qp.word.load(std::memory_order_seq_cst);
+    const bool responds = qp_generation(word) == to.generation && qp_responds(word);
+    return responds ? refuse(rt, to, verdict::access_error) : verdict::lost;
+  }
+  case moved::no_permission:
+    base::log(base::level::error, "soft NIC",
+              "the memory of {} cannot be reached: process_vm access is refused (same user? ptrace scope?)",
+              device_name(rt.tables().devices[to.device]));
+    break;
+  case moved::fault:
+    break;
+  }
+  return refuse(rt, to, verdict::operation_error);
+}
+
+} // namespace
+
+bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::uint32_t own_device,
+             std::uint32_t own_qpn, responder& out) noexcept {
+  auto& t = rt.tables();
+  const auto device = device_of_gid(address);
+  if (!device || t.devices[*device].used.load(std::memory_order_acquire) == 0)
+    return false;
+  const auto index = index_of_qp_number(t, qpn);
+  const auto& entry = t.qps[index];
+  const auto word = entry.word.load(std::memory_order_seq_cst);
+  out = {index,
+         qp_generation(word),
+         *device,
+         t.devices[*device].generation.load(std::memory_order_relaxed),
+         t.devices[*device].process.load(std::memory_order_relaxed),
+         entry.pd.load(std::memory_order_relaxed)};
+  const bool connected = qp_responds(word) && entry.qpn.load(std::memory_order_relaxed) == qpn &&
+                         entry.device.load(std::memory_order_relaxed) == *device &&
+                         entry.dest_qpn.load(std::memory_order_relaxed) == own_qpn &&
+                         entry.dest_device.load(std::memory_order_relaxed) == own_device;
+  // All fields above belong to one life of the entry only if it is still the same.
+  return connected && qp_generation(entry.word.load(std::memory_order_seq_cst)) == out.generation;
+}
+
+bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& to) noexcept {
+  const auto& t = rt.tables();
+  const auto& device = t.devices[to.device];
+  return t.devices[own_device].link_seq.load(std::memory_order_relaxed) % 2 == 0 &&
+         device.link_seq.load(std::memory_order_relaxed) % 2 == 0 &&
+         device.used.load(std::memory_order_acquire) != 0 &&
+         device.generation.load(std::memory_order_relaxed) == to.device_generation && rt.is_reachable(to.process);
+}
+
+ibv_wc_status status_of(verdict refusal) noexcept {
+  switch (refusal) {
+  case verdict::invalid_request:
+    return IBV_WC_REM_INV_REQ_ERR;
+  case verdict::access_error:
+    return IBV_WC_REM_ACCESS_ERR;
+  default:
+    return IBV_WC_REM_OP_ERR;
+  }
+}
+
+verdict serve(runtime& rt, execution& at_work, const responder& to, const request& what,
+              std::span<const ibv_sge> local, region_cache& cache, std::uint64_t& done, copy_budget& budget) {
+  auto& t = rt.tables();
+  auto& qp = t.qps[to.qp_index];
+  const auto mr_index = index_of_key(t, what.rkey);
+  auto& mr = t.mrs[mr_index];
+  at_work.target(to.qp_index, mr_index); // first say it, then look
+  const auto word = qp.word.load(std::memory_order_seq_cst);
+  if (qp_generation(word) != to.generation || !qp_responds(word))
+    return verdict::lost;
+
+  const auto order = classify(what.psn, qp.expected_psn.load(std::memory_order_relaxed));
+  if (order == arrival::early)
+    return verdict::lost;
+  if (order == arrival::repeated && !what.is_read)
+    return verdict::executed; // acknowledged, not executed again
+  if (!is_allowed_operation(qp, what))
+    return refuse(rt, to, verdict::invalid_request);
+
+  if (what.length != 0) { // the key of an empty message is not looked at
+    const auto state = mr.state.load(std::memory_order_seq_cst);
+    if (static_cast<std::uint32_t>(state) != what.rkey || state == 0 || !is_allowed_access(mr, to, what))
+      return refuse(rt, to, verdict::access_error);
+    if (what.moves_payload) {
+      const auto epoch = rt.mappings().epoch();
+      if (cache.state != state || cache.index != mr_index || cache.epoch != epoch)
+        cache = {state, epoch, mr_index, find_way(rt, mr, mr_index, state)};
+      const move_order bytes{cache.where,
+                             what.remote_addr - mr.addr.load(std::memory_order_relaxed),
+                             what.remote_addr,
+                             local,
+                             what.length,
+                             what.is_read};
+      const permission may{&qp.word, to.generation, &mr.state, state};
+      if (const auto v = from_move(rt, to, qp, move_bytes(bytes, may, done, budget)); v != verdict::executed)
+        return v;
+    }
+  }
+  if (order == arrival::next)
+    qp.expected_psn.store((what.psn + what.packets) & psn_mask, std::memory_order_relaxed);
+  return verdict::executed;
+}
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The responder's half of a request. It runs on the requester's thread, but it decides as the responder's hardware
+// would: by the queue pair's state, the packet sequence number, the key, the range and the rights, at the moment when
+// the request arrives. A queue pair executing its own work and a delayed packet both come through here.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "verbs/soft/hazard.hpp"
+#include "verbs/soft/layout.hpp"
+#include "verbs/soft/transfer.hpp"
+
+#include <infiniband/verbs.h>
+
+namespace actor_rdma::verbs::soft {
+
+class runtime;
+
+/// Numbers of packets are 24 bits wide and wrap.
+inline constexpr std::uint32_t psn_mask = 0xffffff;
+
+/// The responder's queue pair as the requester resolved it. A later life of the same slot has another generation.
+struct responder {
+  std::uint32_t qp_index = 0;
+  std::uint64_t generation = 0;
+  std::uint32_t device = 0;
+  std::uint32_t device_generation = 0;
+  std::uint32_t process = 0;
+  std::uint32_t pd = 0;
+};
+
+/// Finds the queue pair `qpn` on the device with the address, if it is connected to us and ready to respond.
+[[nodiscard]] bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::uint32_t own_device,
+                           std::uint32_t own_qpn, responder& out) noexcept;
+/// Whether a packet from our device would reach the responder's port now: both links up, device and process there.
+[[nodiscard]] bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& to) noexcept;
+
+struct request {
+  bool is_read = false;
+  bool moves_payload = true; // not in null mode
+  std::uint32_t rkey = 0;
+  std::uint32_t length = 0;
+  std::uint64_t remote_addr = 0;
+  std::uint32_t psn = 0;
+  std::uint32_t packets = 1;
+  std::uint32_t path_mtu = 4096;
+};
+
+enum class verdict : std::uint8_t {
+  executed,
+  unfinished,      ///< the copy budget is used up: ask again
+  lost,            ///< nobody there, or not in a state to answer: no answer comes
+  invalid_request, ///< refused: the operation is not allowed on this queue pair
+  access_error,    ///< refused: key, range or rights
+  operation_error  ///< refused: the memory could not be reached
+};
+[[nodiscard]] ibv_wc_status status_of(verdict refusal) noexcept;
+
+/// The last region that a queue pair spoke to, so that the way to it need not be found again.
+struct region_cache {
+  std::uint64_t state = 0;
+  std::uint64_t epoch = 0;
+  std::uint32_t index = 0;
+  reachable where;
+};
+
+/// Executes the request, beginning at `done` bytes. A refusal also moves the responder's queue pair to ERR.
+[[nodiscard]] verdict serve(runtime& rt, execution& at_work, const responder& to, const request& what,
+                            std::span<const ibv_sge> local, region_cache& cache, std::uint64_t& done,
+                            copy_budget& budget);
+
+} // namespace actor_rdma::verbs::soft

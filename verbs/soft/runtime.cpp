@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attaching to the tables, the registries, and the spreading of other hosts' changes.
+#include "verbs/soft/runtime.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "verbs/soft/engine.hpp"
+#include "verbs/soft/liveness.hpp"
+#include "verbs/soft/packet.hpp"
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/tables.hpp"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace actor_rdma::verbs::soft {
+
+runtime::runtime(segment tables, const base::clock_source* clock)
+    : segment_{std::move(tables)}, clock_{clock}, pid_{::getpid()}, random_{segment_.get().head.seed} {
+  seen_epoch_.store(segment_.get().head.change_epoch.load(std::memory_order_seq_cst), std::memory_order_relaxed);
+}
+
+runtime::~runtime() {
+  if (::getpid() != pid_) { // a forked child: the entry, the thread and the objects are the parent's
+    (void)engine_.release();
+    return;
+  }
+  engine_.reset();
+  if (wire_)
+    wire_->clear();
+  if (process_ == nullptr || !segment_.is_named())
+    return;
+  if (!segment_.lock()) {
+    base::log(base::level::warn, "soft NIC", "the segment's lock is held by a stopped process: leaving without it");
+    return; // the next one to attach cleans up behind us
+  }
+  release_process(segment_.get(), process_index_);
+  const auto& processes = segment_.get().processes;
+  if (std::none_of(processes.begin(), processes.end(), [](const layout::process_entry& p) {
+        return p.used.load(std::memory_order_acquire) != 0 && is_alive(p);
+      }))
+    segment_.remove();
+  segment_.unlock();
+}
+
+base::expected<void> runtime::attach() {
+  auto& t = segment_.get();
+  for (std::uint32_t i = 0; i < layout::max_processes; ++i) {
+    auto& p = t.processes[i];
+    if (p.used.load(std::memory_order_acquire) != 0 && segment_.is_named() && !is_alive(p) && is_gone(p))
+      release_process(t, i);
+  }
+  const auto free = std::find_if(t.processes.begin(), t.processes.end(), [](const layout::process_entry& p) {
+    return p.used.load(std::memory_order_acquire) == 0;
+  });
+  if (free == t.processes.end())
+    return base::fail(base::reason::resource, "soft NIC", "the fabric has no room for another process");
+  const auto self = own_identity();
+  free->pid.store(self.pid, std::memory_order_relaxed);
+  free->start_time.store(self.start_time, std::memory_order_relaxed);
+  free->generation.fetch_add(1, std::memory_order_relaxed);
+  process_ = &*free;
+  process_index_ = static_cast<std::uint32_t>(free - t.processes.begin());
+  wire_ = make_line();
+  if (!is_virtual()) {
+    wire_->set_watched(true); // nobody polls it as a duty
+    if (segment_.is_named()) {
+      prepare_life(*process_);
+      // Peers of the same user reach our memory with process_vm calls, where a security module restricts that to
+      // descendants. It fails where there is no such module.
+      ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    }
+    engine_ = std::make_unique<engine>(*this, *process_, segment_.is_named());
+    if (!engine_->is_running()) {
+      process_ = nullptr;
+      return base::fail(base::reason::resource, "soft NIC", "cannot start the engine thread");
+    }
+  }
+  free->used.store(1, std::memory_order_release);
+  return {};
+}
+
+bool runtime::is_own_process(std::uint32_t index) const noexcept {
+  return index == process_index_ ||
+         identity_of(segment_.get().processes[index]) == identity_of(segment_.get().processes[process_index_]);
+}
+
+bool runtime::is_reachable(std::uint32_t index) const noexcept {
+  return index == process_index_ || is_alive(segment_.get().processes[index]);
+}
+
+// -- registries -----------------------------------------------------------------------------------------------------
+
+void runtime::add(std::uint32_t index, const std::shared_ptr<soft_qp>& qp) {
+  std::lock_guard lock{mutex_};
+  qps_[index] = qp;
+}
+
+void runtime::remove_qp(std::uint32_t index) noexcept {
+  std::shared_ptr<soft_qp> last; // ends after the lock
+  std::lock_guard lock{mutex_};
+  if (const auto found = qps_.find(index); found != qps_.end()) {
+    last = std::move(found->second);
+    qps_.erase(found);
+  }
+}
+
+void runtime::add(soft_context& context) {
+  std::lock_guard lock{mutex_};
+  contexts_.push_back(&context);
+}
+
+void runtime::remove(soft_context& context) noexcept {
+  std::lock_guard lock{mutex_};
+  std::erase(contexts_, &context);
+}
+
+std::shared_ptr<timeline> runtime::make_line() {
+  if (is_virtual() && wire_)
+    return wire_;
+  auto line = std::make_shared<timeline>([this](const timeline& changed) {
+    if (engine_)
+      engine_->note(changed);
+  });
+  std::lock_guard lock{mutex_};
+  lines_.push_back(line);
+  return line;
+}
+
+void runtime::remove(const std::shared_ptr<timeline>& line) noexcept {
+  if (line == wire_)
+    return;
+  std::lock_guard lock{mutex_};
+  std::erase(lines_, line);
+}
+
+std::vector<std::shared_ptr<timeline>> runtime::lines() const {
+  std::lock_guard lock{mutex_};
+  return lines_;
+}
+
+void runtime::stall(std::shared_ptr<packet> held) {
+  std::lock_guard lock{mutex_};
+  stalled_.push_back(std::move(held));
+}
+
+std::uint64_t runtime::random() {
+  std::lock_guard lock{mutex_};
+  return random_.next();
+}
+
+// -- attention ------------------------------------------------------------------------------------------------------
+
+void runtime::ring(std::uint32_t process_index) noexcept {
+  if (!is_virtual())
+    ring_entry(segment_.get().processes[process_index]);
+}
+
+void runtime::announce_change() noexcept {
+  auto& t = segment_.get();
+  t.head.change_epoch.fetch_add(1, std::memory_order_seq_cst);
+  for (std::uint32_t i = 0; i < layout::max_processes; ++i)
+    if (t.processes[i].used.load(std::memory_order_acquire) != 0)
+      ring(i);
+}
+
+bool runtime::needs_attention() const noexcept {
+  return process_ != nullptr && (process_->remote_errors.load(std::memory_order_seq_cst) != 0 ||
+                                 segment_.get().head.change_epoch.load(std::memory_order_seq_cst) !=
+                                     seen_epoch_.load(std::memory_order_relaxed));
+}
+
+void runtime::attend(nanos now) {
+  if (!needs_attention())
+    return;
+  const bool has_errors = process_->remote_errors.exchange(0, std::memory_order_seq_cst) != 0;
+  const auto epoch = segment_.get().head.change_epoch.load(std::memory_order_seq_cst);
+  const bool has_changes = seen_epoch_.exchange(epoch, std::memory_order_relaxed) != epoch;
+  std::vector<std::shared_ptr<soft_qp>> qps;
+  std::vector<std::shared_ptr<packet>> stalled;
+  {
+    std::lock_guard lock{mutex_};
+    for (const auto& [index, qp] : qps_)
+      qps.push_back(qp);
+    if (has_changes) {
+      stalled.swap(stalled_);
+      for (auto* const context : contexts_)
+        context->check_port();
+    }
+  }
+  for (const auto& p : stalled)
+    p->launch(now);
+  for (const auto& qp : qps) {
+    if (has_errors)
+      qp->adopt_remote_error(now);
+    if (has_changes)
+      qp->retry_now(now);
+  }
+}
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One process's part in one fabric: the mapped tables, the clock, and the registries through which changes that other
+// hosts make (a link, a fault, a queue pair moved to ERR) find the objects that they concern.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "verbs/soft/layout.hpp"
+#include "verbs/soft/mapping_cache.hpp"
+#include "verbs/soft/segment.hpp"
+#include "verbs/soft/timeline.hpp"
+
+namespace actor_rdma::verbs::soft {
+
+class engine;
+class packet;
+class soft_context;
+class soft_qp;
+
+class runtime {
+public:
+  /// `clock` is null for the steady clock; any other makes time virtual, and then there is no thread.
+  runtime(segment tables, const base::clock_source* clock);
+  ~runtime();
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  [[nodiscard]] layout::tables& tables() const noexcept { return segment_.get(); }
+  [[nodiscard]] segment& memory() noexcept { return segment_; }
+  [[nodiscard]] bool is_virtual() const noexcept { return clock_ != nullptr; }
+  [[nodiscard]] nanos now() const noexcept {
+    if (const auto at = event_time_.load(std::memory_order_relaxed); at != never)
+      return at;
+    return (clock_ != nullptr ? clock_->now() : base::mono_clock::now()).time_since_epoch().count();
+  }
+  /// Virtual time: while something runs, it is as late as that was due; `never` ends it.
+  void set_event_time(nanos at) noexcept { event_time_.store(at, std::memory_order_relaxed); }
+
+  // -- the process's entry ----------------------------------------------------------------------------------------
+
+  /// Takes an entry and starts the engine. The caller holds the segment's lock.
+  [[nodiscard]] base::expected<void> attach();
+  [[nodiscard]] bool is_attached() const noexcept { return process_ != nullptr; }
+  [[nodiscard]] layout::process_entry& process() const noexcept { return *process_; }
+  [[nodiscard]] std::uint32_t process_index() const noexcept { return process_index_; }
+  /// Whether the process behind an entry is this one, possibly by another attachment.
+  [[nodiscard]] bool is_own_process(std::uint32_t index) const noexcept;
+  /// One load; true for every process of a private fabric.
+  [[nodiscard]] bool is_reachable(std::uint32_t index) const noexcept;
+
+  // -- registries -------------------------------------------------------------------------------------------------
+
+  void add(std::uint32_t index, const std::shared_ptr<soft_qp>& qp);
+  void remove_qp(std::uint32_t index) noexcept;
+  void add(soft_context& context);
+  void remove(soft_context& context) noexcept;
+  /// The line of a new completion queue: its own, or in virtual time everybody's.
+  [[nodiscard]] std::shared_ptr<timeline> make_line();
+  void remove(const std::shared_ptr<timeline>& line) noexcept;
+  [[nodiscard]] std::vector<std::shared_ptr<timeline>> lines() const;
+  /// Where packets travel that outlive their sender.
+  [[nodiscard]] const std::shared_ptr<timeline>& wire() const noexcept { return wire_; }
+  /// Keeps a packet until a link changes.
+  void stall(std::shared_ptr<packet> held);
+  [[nodiscard]] mapping_cache& mappings() noexcept { return mappings_; }
+  /// Seeded: garbage for error completions and the like.
+  [[nodiscard]] std::uint64_t random();
+
+  // -- attention --------------------------------------------------------------------------------------------------
+
+  /// Wakes the engine of a process.
+  void ring(std::uint32_t process_index) noexcept;
+  /// After a change of a device's link or faults.
+  void announce_change() noexcept;
+  [[nodiscard]] bool needs_attention() const noexcept;
+  /// Brings what others changed to the objects of this process: events, errors, retries.
+  void attend(nanos now);
+
+private:
+  segment segment_;
+  const base::clock_source* clock_;
+  std::atomic<nanos> event_time_{never};
+  layout::process_entry* process_ = nullptr;
+  std::uint32_t process_index_ = 0;
+  std::int32_t pid_ = 0;
+  mapping_cache mappings_;
+
+  mutable std::mutex mutex_; // guards what follows, never held while work is executed
+  base::rng random_;
+  std::map<std::uint32_t, std::shared_ptr<soft_qp>> qps_;
+  std::vector<soft_context*> contexts_;
+  std::vector<std::shared_ptr<timeline>> lines_;
+  std::vector<std::shared_ptr<packet>> stalled_;
+  std::shared_ptr<timeline> wire_;
+  std::atomic<std::uint32_t> seen_epoch_{0};
+  std::unique_ptr<engine> engine_;
+};
+
+} // namespace actor_rdma::verbs::soft

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The send queue of a queue pair: a ring of work requests, copied when they are posted, and the counters that move
+// over it: posted >= sent >= landed >= done >= released. Sent: it left, or has its place on the wire. Landed: the
+// responder did it or refused it. Done: its completion was written, or it needed none. Released: a completion that
+// covers it was polled; until then its slot is taken, which is how selective signalling fills a queue.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "verbs/soft/layout.hpp"
+
+#include <infiniband/verbs.h>
+
+namespace actor_rdma::verbs::soft {
+
+inline constexpr std::uint32_t max_sges = 4;
+inline constexpr std::uint32_t max_inline_bytes = 512;
+inline constexpr std::uint32_t max_message_bytes = 1U << 30;
+
+struct send_slot {
+  std::uint64_t wr_id;
+  std::uint64_t remote_addr;
+  std::uint32_t rkey;
+  std::uint32_t length;
+  std::uint32_t psn;
+  std::uint32_t packets;
+  bool is_read;
+  bool is_inline;
+  bool is_signaled;
+  bool is_fenced;
+  bool is_packet; // on the wire as a packet of its own, which lands whatever becomes of this queue
+  std::uint8_t num_sge;
+  ibv_wc_status status;
+  nanos posted_at;
+  nanos left_at; // when the acknowledge timer begins
+  nanos land_at;
+  nanos done_at;
+  ibv_sge sge[max_sges];
+};
+
+class send_ring {
+public:
+  void allocate(std::uint32_t wrs, std::uint32_t inline_bytes) {
+    const auto size = std::bit_ceil(wrs);
+    mask_ = size - 1;
+    inline_bytes_ = inline_bytes;
+    slots_ = std::make_unique_for_overwrite<send_slot[]>(size);
+    if (inline_bytes != 0)
+      inline_data_ = std::make_unique_for_overwrite<std::byte[]>(std::size_t{size} * inline_bytes);
+  }
+  [[nodiscard]] send_slot& operator[](std::uint64_t index) noexcept { return slots_[index & mask_]; }
+  [[nodiscard]] std::byte* inline_data(std::uint64_t index) noexcept {
+    return inline_data_.get() + (index & mask_) * inline_bytes_;
+  }
+
+private:
+  std::uint64_t mask_ = 0;
+  std::size_t inline_bytes_ = 0;
+  std::unique_ptr<send_slot[]> slots_;
+  std::unique_ptr<std::byte[]> inline_data_;
+};
+
+} // namespace actor_rdma::verbs::soft

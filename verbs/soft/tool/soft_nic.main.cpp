@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// soft-nic: looks at a named fabric from outside and changes its links, faults, rates and modes while traffic runs.
+// Exit codes: 0 done, 1 the fabric or the device said no, 2 the command line is wrong, 3 there is no such fabric.
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+#include "verbs/soft/fabric.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace {
+
+using namespace actor_rdma;
+using namespace actor_rdma::verbs;
+
+constexpr int exit_refused = 1;
+constexpr int exit_usage = 2;
+constexpr int exit_no_fabric = 3;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct options {
+  std::string fabric = "default";
+  std::string device;
+  std::string value;
+  double rate = 0;
+  bool follow = false;
+};
+
+/// "250us", "20ms", "1.5s", "0".
+std::optional<base::duration> parse_duration(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string_view unit{end};
+  const double scale = unit == "s" ? 1e9 : unit == "ms" ? 1e6 : unit == "us" ? 1e3 : unit == "ns" ? 1 : 0;
+  const bool is_zero = number == 0 && end != text.c_str() && unit.empty();
+  if (!is_zero && (end == text.c_str() || scale == 0 || !(number >= 0) || number * scale > 1e18))
+    return std::nullopt;
+  return base::duration{static_cast<std::int64_t>(number * scale)};
+}
+
+const char* name_of(soft::nic_mode mode) {
+  switch (mode) {
+  case soft::nic_mode::immediate:
+    return "inline";
+  case soft::nic_mode::paced:
+    return "paced";
+  case soft::nic_mode::null:
+    return "null";
+  }
+  return "unknown";
+}
+
+std::string text_of(base::duration d) {
+  const auto ns = d.count();
+  if (ns == 0)
+    return "-";
+  if (ns % 1'000'000 == 0)
+    return fmt::format("{}ms", ns / 1'000'000);
+  return ns % 1'000 == 0 ? fmt::format("{}us", ns / 1'000) : fmt::format("{}ns", ns);
+}
+
+void show(const soft::fabric& net) {
+  fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9} {:>6} {:>6} {:>8} {:>16}\n", "device", "link", "hang", "delay",
+             "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent");
+  for (const auto& d : net.devices())
+    fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16}\n", d.name, d.link_up ? "up" : "down",
+               d.hang ? "on" : "off", text_of(d.delay), name_of(d.mode), d.rate_gbit_s, d.open_qps, d.open_mrs,
+               d.stuck_wrs, d.bytes_sent);
+}
+
+void print(const soft::log_entry& e) {
+  const auto ns = e.at.time_since_epoch().count();
+  fmt::print("{}.{:09} {} {}", ns / 1'000'000'000, ns % 1'000'000'000, soft::to_string(e.kind), e.device);
+  if (e.qp_num != 0)
+    fmt::print(" qp {:#x}", e.qp_num);
+  if (e.length != 0 || e.remote_addr != 0)
+    fmt::print(" wr_id {} to {:#x}+{}", e.wr_id, e.remote_addr, e.length);
+  if (e.detail != 0 || e.kind == soft::log_kind::async_event)
+    fmt::print(" detail {}", e.detail);
+  fmt::print("\n");
+}
+
+void print_log(const soft::fabric& net, bool follow) {
+  std::uint64_t next = 0;
+  do {
+    for (const auto& entry : net.read_log(next, next))
+      print(entry);
+    std::fflush(stdout);
+    if (follow)
+      std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  } while (follow && interrupted == 0);
+}
+
+int report(const base::expected<void>& result) {
+  if (result)
+    return 0;
+  fmt::print(stderr, "{}\n", result.error().to_string());
+  return exit_refused;
+}
+
+CLI::App* add_device_command(CLI::App& app, options& o, const char* name, const char* what) {
+  auto* const command = app.add_subcommand(name, what);
+  command->add_option("device", o.device, "host/soft0, or soft0 if only one host has it")->required();
+  return command;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  options o;
+  if (const char* const name = std::getenv("ACTOR_RDMA_SOFT_FABRIC"); name != nullptr && *name != '\0')
+    o.fabric = name;
+  CLI::App app{"Looks at and changes a fabric of software NICs."};
+  app.require_subcommand(1);
+  app.fallthrough(); // --fabric may also stand behind the command
+  app.add_option("--fabric", o.fabric, "name of the fabric (ACTOR_RDMA_SOFT_FABRIC)")->capture_default_str();
+  auto* const show_command = app.add_subcommand("show", "List the devices of all hosts");
+  auto* const link = add_device_command(app, o, "link", "Cut or restore a link");
+  link->add_option("state", o.value)->required()->check(CLI::IsMember({"up", "down"}));
+  auto* const hang = add_device_command(app, o, "hang", "Make a device swallow work silently");
+  hang->add_option("state", o.value)->required()->check(CLI::IsMember({"on", "off"}));
+  auto* const delay = add_device_command(app, o, "delay", "Make what leaves a device arrive late");
+  delay->add_option("duration", o.value, "250us, 20ms, 1.5s, or 0 to end it")->required();
+  auto* const rate = add_device_command(app, o, "rate", "Set the rate of a paced device");
+  rate->add_option("gbit", o.rate, "Gbit/s")->required();
+  auto* const mode = add_device_command(app, o, "mode", "Change how a device executes work");
+  mode->add_option("mode", o.value)->required()->check(CLI::IsMember({"inline", "paced", "null"}));
+  auto* const log = app.add_subcommand("log", "Print the event log");
+  log->add_flag("--follow", o.follow, "go on until interrupted");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : exit_usage;
+  }
+  const auto late = parse_duration(o.value);
+  if (delay->parsed() && !late) {
+    fmt::print(stderr, "soft-nic: \"{}\" is not a duration: say 250us, 20ms, 1.5s or 0\n", o.value);
+    return exit_usage;
+  }
+
+  soft::fabric_options how;
+  how.name = o.fabric;
+  how.observe_only = true;
+  const auto net = soft::fabric::open(how);
+  if (!net) {
+    fmt::print(stderr, "{}\n", net.error().to_string());
+    return net.error().why == base::reason::not_found ? exit_no_fabric : exit_refused;
+  }
+  auto& fabric = **net;
+  if (show_command->parsed()) {
+    show(fabric);
+  } else if (log->parsed()) {
+    std::signal(SIGINT, [](int) { interrupted = 1; });
+    std::signal(SIGTERM, [](int) { interrupted = 1; });
+    print_log(fabric, o.follow);
+  } else if (link->parsed()) {
+    return report(fabric.set_link(o.device, o.value == "up"));
+  } else if (hang->parsed()) {
+    return report(fabric.set_hang(o.device, o.value == "on"));
+  } else if (delay->parsed()) {
+    return report(fabric.set_delay(o.device, *late));
+  } else if (rate->parsed()) {
+    return report(fabric.set_rate(o.device, o.rate));
+  } else if (mode->parsed()) {
+    return report(fabric.set_mode(o.device, o.value == "inline"  ? soft::nic_mode::immediate
+                                            : o.value == "paced" ? soft::nic_mode::paced
+                                                                 : soft::nic_mode::null));
+  }
+  return 0;
+}
