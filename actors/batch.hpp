@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage of transfers submitted together, preallocated by the submitting thread. After submit() the fields
+// below "progress" belong to the peer actor that carries the batch; the submitter only reads what is
+// published with release stores: the status of each transfer and the number that remain. The waiter's sleep
+// is a futex on that number.
+#pragma once
+
+#include "base/time.hpp"
+#include "bootstrap/messages.hpp"
+#include "observe/transfer.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace actor_rdma::actors {
+
+/// Memory registered on our devices. Immutable but for the counters; owned by the buffer registry, shared
+/// with batches.
+struct local_buffer {
+  std::uint64_t id = 0;
+  std::uint64_t addr = 0;
+  std::uint64_t length = 0;
+  bool published = true;
+  std::vector<std::uint32_t> lkeys; ///< by device number
+  std::vector<std::uint32_t> rkeys;
+  std::atomic<std::uint32_t> open_batches{0}; ///< batches that may still touch it
+  std::atomic<bool> closing{false};           ///< no new batch may use it
+};
+
+/// A peer's published memory at one time, with its buffers sorted by address.
+struct remote_memory {
+  bootstrap::incarnation owner = 0;
+  bootstrap::segment published;
+};
+
+/// One transfer. 64 bytes, so that a deep batch costs one cache line each.
+struct alignas(64) transfer {
+  std::uint64_t local = 0;
+  std::uint64_t remote = 0;
+  std::uint64_t length = 0;
+  std::uint16_t local_buffer = 0;  ///< index in batch_state::locals
+  std::uint16_t remote_buffer = 0; ///< index in remote_memory::published.buffers
+  operation op = operation::write;
+  // progress
+  base::reason cause = base::reason::none;
+  transfer_status stop =
+      transfer_status::pending; ///< how it is to end, once nothing of it is out; pending: it goes on
+  bool unconfirmed = false;     ///< a remote fence it needed was not confirmed
+  bool late = false;
+  std::atomic<transfer_status> status{transfer_status::pending};
+  std::uint16_t queued = 0; ///< slices of it that wait to be issued again
+  std::uint32_t wrs = 0;    ///< WRs that could still touch memory (local fence)
+  std::uint32_t fences = 0; ///< remote fences it waits for
+  std::uint64_t cut = 0;    ///< bytes handed out at least once
+  std::atomic<std::uint64_t> done{
+      0}; ///< bytes that have a success completion; written by the peer actor only
+};
+static_assert(sizeof(transfer) == 64);
+
+class batch_state {
+public:
+  batch_state(std::shared_ptr<const remote_memory> target, std::size_t count);
+
+  std::span<transfer> transfers() noexcept { return {items_.get(), count_}; }
+  std::span<const transfer> transfers() const noexcept { return {items_.get(), count_}; }
+  const remote_memory& target() const noexcept { return *target_; }
+
+  /// Any thread.
+  transfer_result result(std::size_t index) const noexcept;
+  bool done() const noexcept { return remaining_.load(std::memory_order_acquire) == 0; }
+  /// Blocks the caller: spins for a bounded time, then sleeps on a futex. True when every transfer has ended.
+  bool wait_for(base::duration timeout) const;
+
+  // set by the submitter before the batch is handed over
+  std::vector<std::shared_ptr<local_buffer>>
+      locals; ///< the distinct ones; their open_batches count this batch
+  base::time_point submitted{};
+  base::time_point deadline = base::time_point::max();
+  std::function<void()> on_done; ///< runs wherever `notify` of the work queue's owner takes it
+
+  // of the peer actor
+  std::uint32_t next = 0; ///< first transfer that is not fully cut
+  std::uint32_t ended = 0;
+  std::uint64_t serial = 0; ///< order of arrival at the peer; names the batch in messages and deadlines
+  bool stopped = false;     ///< expired, cancelled or its peer died
+  bool reported_stuck = false;
+  std::uint64_t timer = 0; ///< deadline_id of its next deadline
+
+  /// Publishes the end of one transfer. Its waiter hears of it at the next flush().
+  void publish(transfer& item, transfer_status status) noexcept {
+    item.status.store(status, std::memory_order_release);
+    ++unflushed_;
+  }
+  /// Takes what publish() ended off the count, in one step: a waiter that spins on the count would otherwise
+  /// cost a cache line transfer per transfer. Wakes the waiter when nothing remains.
+  void flush() noexcept;
+
+private:
+  std::shared_ptr<const remote_memory> target_;
+  std::size_t count_ = 0;
+  std::unique_ptr<transfer[]> items_;
+  std::uint32_t unflushed_ = 0;
+  std::atomic<std::uint32_t> remaining_;
+  mutable std::atomic<std::uint32_t> sleepers_{0};
+};
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device's machine, its completions, and the reading of its port.
+#include "actors/device.hpp"
+
+#include "actors/device_port.hpp"
+#include "actors/qp.hpp"
+#include "actors/qp_connect.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace actor_rdma::actors {
+
+device::device(lane_env& env, const settings& config, observer& watch, std::uint16_t number,
+               open_device parts)
+    : lane_object(env), config_(config), watch_(watch), number_(number), parts_(std::move(parts)),
+      name_(parts_.ctx.name()), machine_(device_state::rebuilding, env.now()) {
+  address_.device = name_;
+}
+
+device::~device() = default;
+
+caf::behavior device::make_behavior() {
+  env().watch_cq(parts_.cq.get(), parts_.channel, *this);
+  env().watch_fd(parts_.ctx.async_fd(), *this);
+  read_port();
+  return {on<subscribe>(&device::handle), on<stop>(&device::handle), on<snapshot_request>(&device::handle)};
+}
+
+void device::on_fault(const std::string& what) {
+  observe::event e;
+  e.at = env().now();
+  e.kind = observe::event_kind::internal_fault;
+  e.subject = config_.node + "/" + name();
+  e.detail = what;
+  watch_.emit(std::move(e), base::level::error);
+}
+
+// -- messages -------------------------------------------------------------------------------------
+
+void device::handle(subscribe& m) {
+  caf::anon_send(m.who, present());
+  subscribers_.push_back(m.who);
+}
+
+void device::handle(stop& m) {
+  stop_asked_by_ = m.answer_to;
+  raise(device_event::drain, m.cause);
+}
+
+void device::handle(snapshot_request& m) {
+  observe::actor_snapshot s;
+  s.kind = "device";
+  s.name = config_.node + "/" + name();
+  machine_.fill(s, env().now());
+  s.outstanding = static_cast<std::uint64_t>(
+      std::count_if(qps_.begin(), qps_.end(), [](auto* q) { return q != nullptr; }));
+  s.queued = undead_.size();
+  s.cause = cause_;
+  s.ignored_events += stale_completions_;
+  m.into->add(std::move(s));
+}
+
+device_changed device::present() const {
+  device_changed c;
+  c.device = number_;
+  c.active = machine_.state() == device_state::active;
+  c.gone = machine_.state() == device_state::draining || machine_.state() == device_state::retired;
+  c.address = address_;
+  return c;
+}
+
+void device::announce() {
+  for (const auto& who : subscribers_)
+    caf::anon_send(who, present());
+}
+
+// -- machine --------------------------------------------------------------------------------------
+
+void device::raise(device_event event, std::string cause) {
+  const auto before = machine_.state();
+  const auto outcome = machine_.apply(event, env().now());
+  if (outcome.is_ignored())
+    return;
+  if (before != machine_.state()) {
+    cause_ = cause;
+    observe::event e;
+    e.at = env().now();
+    e.subject = config_.node + "/" + name();
+    e.from = to_string(before);
+    e.to = to_string(machine_.state());
+    e.detail = std::move(cause);
+    watch_.emit(std::move(e), base::level::info);
+  }
+  perform(outcome.act);
+}
+
+void device::perform(device_action action) {
+  switch (action) {
+  case device_action::none: break;
+  case device_action::announce: announce(); break;
+  case device_action::read_port: read_port(); break;
+  case device_action::announce_and_read:
+    announce();
+    read_port();
+    break;
+  case device_action::drain:
+    announce();
+    try_to_close();
+    break;
+  case device_action::finish: close(); break;
+  case device_action::count: break;
+  }
+}
+
+void device::on_deadline(std::uint64_t) {
+  poll_ = deadline_id::none;
+  guarded([&] {
+    for (const auto& dead : std::vector(undead_))
+      dig(dead);
+    if (machine_.state() == device_state::draining)
+      try_to_close();
+    else
+      raise(device_event::deadline, "the port is read periodically");
+  });
+}
+
+void device::next_read(base::duration in) {
+  if (poll_ != deadline_id::none)
+    env().cancel(poll_);
+  poll_ = env().arm(env().now() + in, *this, 0);
+}
+
+/// Closes once the last QP is gone. Destroys are retried for as long as it takes, so this may wait for ever;
+/// shutdown does not, it reports what is left.
+void device::try_to_close() {
+  if (std::any_of(qps_.begin(), qps_.end(), [](auto* q) { return q != nullptr; }) || !undead_.empty() ||
+      reading_)
+    return next_read(config_.port_poll);
+  if (std::exchange(closing_, true))
+    return;
+  env().unwatch_cq(parts_.cq.get());
+  env().unwatch_fd(parts_.ctx.async_fd());
+  if (poll_ != deadline_id::none)
+    env().cancel(std::exchange(poll_, deadline_id::none));
+  raise(device_event::drained, "its QPs are gone");
+}
+
+void device::close() {
+  auto left = std::make_shared<std::vector<std::string>>();
+  env().run_slow(
+      number_, [self = shared(this), left] { *left = self->parts_.close(); },
+      [self = shared(this), left] {
+        if (self->stop_asked_by_)
+          caf::anon_send(std::exchange(self->stop_asked_by_, nullptr),
+                         stopped{self->name_, std::move(*left)});
+        self->subscribers_.clear();
+        self->end_actor();
+      });
+}
+
+// -- QPs ------------------------------------------------------------------------------------------
+
+std::optional<std::uint16_t> device::add_qp(qp& who, std::uint32_t wrs) {
+  if (cq_reserved_ + wrs > static_cast<std::uint32_t>(parts_.cq.capacity()) ||
+      qps_.size() >= parts_.landing.size())
+    return std::nullopt;
+  auto at = std::find(qps_.begin(), qps_.end(), nullptr);
+  if (at == qps_.end())
+    at = qps_.insert(qps_.end(), nullptr);
+  *at = &who;
+  cq_reserved_ += wrs;
+  return static_cast<std::uint16_t>(at - qps_.begin());
+}
+
+void device::remove_qp(std::uint16_t index, std::uint32_t wrs) {
+  qps_.at(index) = nullptr;
+  cq_reserved_ -= wrs;
+}
+
+void device::bury(const std::shared_ptr<qp_incarnation>& dead) {
+  if (std::exchange(dead->buried, true))
+    return;
+  undead_.push_back(dead);
+  dig(dead);
+}
+
+void device::dig(const std::shared_ptr<qp_incarnation>& dead) {
+  if (std::exchange(dead->being_destroyed, true))
+    return;
+  env().run_slow(
+      number_, [dead] { destroy_qp(*dead); },
+      [self = shared(this), dead] {
+        dead->being_destroyed = false;
+        if (dead->destroyed)
+          std::erase(self->undead_, dead); // else once more at the next reading of the port
+      });
+}
+
+void device::on_completions(std::span<const ibv_wc> wcs) {
+  std::size_t from = 0;
+  while (from < wcs.size()) {
+    const auto index = unpack(wcs[from].wr_id).qp_index;
+    auto to = from + 1;
+    while (to < wcs.size() && unpack(wcs[to].wr_id).qp_index == index)
+      ++to;
+    if (index < qps_.size() && qps_[index] != nullptr)
+      qps_[index]->on_completions(wcs.subspan(from, to - from));
+    else
+      stale_completions_ += to - from;
+    from = to;
+  }
+}
+
+void device::on_cq_failed(int error) {
+  guarded([&] { raise(device_event::lost, "ibv_poll_cq: " + base::errno_text(error)); });
+}
+
+// -- async events and the port --------------------------------------------------------------------
+
+void device::on_readable(int) {
+  guarded([&] {
+    for (;;) {
+      auto next = parts_.ctx.next_async_event();
+      if (!next)
+        return raise(device_event::lost, next.error().to_string());
+      if (!*next)
+        return;
+      ++async_events_;
+      on_async(**next);
+    }
+  });
+}
+
+void device::on_async(const verbs::async_event& event) {
+  switch (event.type) {
+  case IBV_EVENT_PORT_ERR: raise(device_event::port_down, "async event: port error"); break;
+  case IBV_EVENT_PORT_ACTIVE: raise(device_event::port_up, "async event: port active"); break;
+  case IBV_EVENT_LID_CHANGE:
+  case IBV_EVENT_GID_CHANGE:
+  case IBV_EVENT_PKEY_CHANGE:
+  case IBV_EVENT_SM_CHANGE:
+  case IBV_EVENT_CLIENT_REREGISTER: read_port(); break;
+  case IBV_EVENT_DEVICE_FATAL:
+  case IBV_EVENT_CQ_ERR: raise(device_event::lost, event_text(event.type)); break;
+  case IBV_EVENT_QP_FATAL:
+  case IBV_EVENT_QP_REQ_ERR:
+  case IBV_EVENT_QP_ACCESS_ERR:
+  case IBV_EVENT_PATH_MIG_ERR:
+    for (auto* q : qps_)
+      if (q != nullptr && q->number() == event.qp_num)
+        q->on_async(event.type);
+    break;
+  default: break;
+  }
+}
+
+/// Level, not edge: what the port says now is what counts.
+void device::read_port() {
+  if (machine_.state() == device_state::draining || machine_.state() == device_state::retired)
+    return;
+  if (std::exchange(reading_, true)) {
+    read_again_ = true;
+    return;
+  }
+  auto seen = std::make_shared<port_reading>();
+  env().run_slow(
+      number_,
+      [self = shared(this), seen, depth = config_.read_depth] {
+        *seen = port_reading::take(self->parts_, depth);
+      },
+      [self = shared(this), seen] { self->guarded([&] { self->port_read(*seen); }); });
+}
+
+void device::port_read(const port_reading& seen) {
+  reading_ = false;
+  if (std::exchange(read_again_, false))
+    return read_port();
+  next_read(machine_.state() == device_state::active ? 10 * config_.port_poll : config_.port_poll);
+  if (seen.failure.why != base::reason::none)
+    return raise(device_event::read_failed, seen.failure.to_string());
+  if (!seen.up)
+    return raise(device_event::port_down, "the port is down");
+  const bool moved = seen.address.gid != address_.gid || seen.address.lid != address_.lid ||
+                     seen.address.mtu != address_.mtu || seen.gid_index != gid_index_;
+  if (machine_.state() == device_state::active) {
+    if (moved)
+      raise(device_event::address_changed, "GID, LID or MTU changed");
+    return;
+  }
+  address_ = seen.address;
+  gid_index_ = seen.gid_index;
+  port_rate_ = seen.bytes_per_second;
+  raise(device_event::address_ready, "the port is up");
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// One RDMA device of ours, on one lane: context, PD, the CQ and its channel, the probe memory, and the
+// machine that follows the port. Async events are hints: they make it read the port, and it reads the port
+// periodically anyway, so that a lost event costs one period and never a rail. It owns the CQ and routes
+// completions to QPs by wr_id alone; those of unknown QPs or generations are counted and dropped.
+#pragma once
+
+#include "actors/lane_object.hpp"
+#include "actors/machines.hpp"
+#include "actors/messages.hpp"
+#include "actors/observer.hpp"
+#include "actors/settings.hpp"
+#include "verbs/objects.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace actor_rdma::actors {
+
+class qp;
+struct qp_incarnation;
+
+/// Memory that probes use, one page set per node: our incarnation, which peers read, then landing places for
+/// our own probes. Every device registers it and has a share of the places.
+struct probe_page {
+  static constexpr std::size_t places = 16384;
+  alignas(4096) std::uint64_t incarnation = 0;
+  std::uint64_t landing[places] = {};
+};
+
+/// The verbs objects of an open device, made before its lane knows of it.
+struct open_device {
+  /// Opens `handle` and makes what the data path needs. It is number `number` of `devices`. Blocks; not on a
+  /// lane.
+  static base::expected<open_device> open(const verbs::provider& table, ibv_device* handle,
+                                          std::shared_ptr<probe_page> probe, std::size_t number,
+                                          std::size_t devices, std::uint32_t cq_capacity);
+  /// Releases everything, children first; what refused to go, in words. Blocks; not on a lane.
+  std::vector<std::string> close();
+
+  verbs::context ctx;
+  verbs::protection_domain pd;
+  verbs::completion_channel channel;
+  verbs::completion_queue cq;
+  std::shared_ptr<probe_page> probe;
+  std::span<std::uint64_t> landing; ///< this device's places, one per QP
+  verbs::memory_region probe_mr;
+  std::uint32_t max_read_depth = 1;
+};
+
+class device final : public lane_object, public cq_sink, public fd_sink, public deadline_sink {
+public:
+  device(lane_env& env, const settings& config, observer& watch, std::uint16_t number, open_device parts);
+  ~device() override;
+
+  // any thread: fixed for the object's life
+  std::uint16_t number() const noexcept { return number_; }
+  const std::string& name() const noexcept { return name_; }
+  const verbs::protection_domain& pd() const noexcept { return parts_.pd; }
+  std::uint32_t probe_rkey() const noexcept { return parts_.probe_mr.rkey(); }
+  std::uint64_t probe_addr() const noexcept { return reinterpret_cast<std::uint64_t>(parts_.probe.get()); }
+
+  caf::behavior make_behavior() override;
+  void on_fault(const std::string& what) override;
+  void on_completions(std::span<const ibv_wc> wcs) override;
+  void on_cq_failed(int error) override;
+  void on_readable(int fd) override;
+  void on_deadline(std::uint64_t token) override;
+
+  // on the lane, for this device's QPs
+  /// Reserves room in the CQ for `wrs` and an index for wr_ids; nullopt when the CQ has no room left.
+  std::optional<std::uint16_t> add_qp(qp& who, std::uint32_t wrs);
+  void remove_qp(std::uint16_t index, std::uint32_t wrs);
+  /// Takes over the end of a QP that its actor has no more use for, and tries until it is destroyed.
+  void bury(const std::shared_ptr<qp_incarnation>& dead);
+  const verbs::completion_queue& cq() const noexcept { return parts_.cq; }
+  std::uint64_t* landing(std::uint16_t index) noexcept { return &parts_.landing[index]; }
+  std::uint32_t probe_lkey() const noexcept { return parts_.probe_mr.lkey(); }
+  const bootstrap::port_address& address() const noexcept { return address_; }
+  std::uint32_t gid_index() const noexcept { return gid_index_; }
+  double port_bytes_per_second() const noexcept { return port_rate_; }
+  std::string status_text(ibv_wc_status status) const { return parts_.ctx.table().wc_status_str(status); }
+  std::string event_text(ibv_event_type type) const { return parts_.ctx.table().event_type_str(type); }
+  std::uint64_t bytes_in_flight = 0; ///< of all its QPs; they keep it
+
+private:
+  struct port_reading;
+
+  void handle(subscribe& m);
+  void handle(stop& m);
+  void handle(snapshot_request& m);
+  void raise(device_event event, std::string cause);
+  void perform(device_action action);
+  void on_async(const verbs::async_event& event);
+  void dig(const std::shared_ptr<qp_incarnation>& dead);
+  void read_port();
+  void port_read(const port_reading& seen);
+  void announce();
+  void try_to_close();
+  void close();
+  void next_read(base::duration in);
+  device_changed present() const;
+
+  const settings& config_;
+  observer& watch_;
+  std::uint16_t number_;
+  open_device parts_;
+  std::string name_;
+  recorded_machine<device_machine> machine_;
+  std::string cause_;
+
+  bootstrap::port_address address_;
+  std::uint32_t gid_index_ = 0;
+  double port_rate_ = 0;
+  bool reading_ = false;
+  bool read_again_ = false;
+  bool closing_ = false;
+  deadline_id poll_ = deadline_id::none;
+  std::vector<caf::actor> subscribers_;
+  caf::actor stop_asked_by_;
+
+  std::vector<qp*> qps_;                                ///< by index; nullptr: free
+  std::vector<std::shared_ptr<qp_incarnation>> undead_; ///< being destroyed
+  std::uint32_t cq_reserved_ = 0;
+  std::uint64_t stale_completions_ = 0;
+  std::uint64_t async_events_ = 0;
+};
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one look at a port found. Internal to the device actor.
+#pragma once
+
+#include "actors/device.hpp"
+
+namespace actor_rdma::actors {
+
+struct device::port_reading {
+  /// Blocks; not on a lane.
+  static port_reading take(const open_device& dev, std::uint8_t read_depth);
+
+  base::error failure{base::reason::none};
+  bool up = false;
+  bootstrap::port_address address;
+  std::uint32_t gid_index = 0;
+  double bytes_per_second = 0;
+};
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// An endpoint's machine, and what its QPs, its device and its link report.
+#include "actors/endpoint.hpp"
+
+#include "actors/qp.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::actors {
+
+endpoint::endpoint(lane_env& env, const settings& config, observer& watch, std::shared_ptr<device> dev,
+                   place where)
+    : lane_object(env), config_(config), watch_(watch), device_(std::move(dev)), where_(std::move(where)),
+      machine_(endpoint_state::rebuilding, env.now()), members_(where_.qps) {}
+
+endpoint::~endpoint() = default;
+
+caf::behavior endpoint::make_behavior() {
+  for (auto& q : members_) {
+    qp::place p;
+    p.index = index_of(q);
+    p.name = fmt::format("{}#{}", where_.name, p.index);
+    p.initiator = where_.initiator;
+    p.endpoint = me();
+    if (where_.initiator) {
+      p.slot = where_.slots.at(p.index);
+      p.peer = where_.owner;
+    }
+    q.object = std::make_shared<qp>(env(), config_, watch_, device_, std::move(p));
+    q.handle = launch(q.object);
+  }
+  caf::anon_send(where_.device_handle, subscribe{me()});
+  return {on<qp_report>(&endpoint::handle), on<device_changed>(&endpoint::handle),
+          on<peer_link>(&endpoint::handle), on<control>(&endpoint::handle),
+          on<stop>(&endpoint::handle),      on<snapshot_request>(&endpoint::handle)};
+}
+
+void endpoint::on_fault(const std::string& what) {
+  note(observe::event_kind::internal_fault, what, 0, base::level::error);
+}
+
+// -- machine --------------------------------------------------------------------------------------
+
+void endpoint::raise(endpoint_event event, std::string cause) {
+  const auto before = machine_.state();
+  const auto outcome = machine_.apply(event, env().now());
+  if (outcome.is_ignored())
+    return;
+  if (before != machine_.state()) {
+    cause_ = cause;
+    observe::event e;
+    e.at = env().now();
+    e.subject = where_.name;
+    e.from = to_string(before);
+    e.to = to_string(machine_.state());
+    e.detail = std::move(cause);
+    watch_.emit(std::move(e), where_.initiator ? base::level::info : base::level::debug);
+  }
+  perform(outcome.act);
+}
+
+void endpoint::perform(endpoint_action action) {
+  switch (action) {
+  case endpoint_action::none: break;
+  case endpoint_action::begin: begin(); break;
+  case endpoint_action::hold_qps:
+    for (auto& q : members_)
+      caf::anon_send(q.handle, qp_hold{true});
+    break;
+  case endpoint_action::release_qps:
+    for (auto& q : members_) {
+      q.failures = 0;
+      q.not_before = env().now();
+      caf::anon_send(q.handle, qp_hold{false});
+    }
+    begin();
+    break;
+  case endpoint_action::drain_qps: fence_all(cause_, true); break;
+  case endpoint_action::finish:
+    caf::anon_send(where_.owner, stopped{where_.name, {}});
+    end_actor();
+    break;
+  case endpoint_action::count: break;
+  }
+}
+
+/// What the QPs add up to.
+void endpoint::reconsider() {
+  const auto state = machine_.state();
+  if (state == endpoint_state::draining) {
+    if (std::all_of(members_.begin(), members_.end(), [](const auto& q) { return q.gone; }))
+      raise(endpoint_event::drained, "its QPs are gone");
+    return;
+  }
+  const bool usable = std::any_of(members_.begin(), members_.end(), [](const auto& q) { return q.usable; });
+  const bool suspect = std::any_of(members_.begin(), members_.end(), [](const auto& q) { return q.suspect; });
+  if (usable && state != endpoint_state::active)
+    raise(endpoint_event::qp_usable, "a QP answered its probe");
+  else if (!usable && suspect && state == endpoint_state::active)
+    raise(endpoint_event::all_suspect, "every QP is suspect");
+  else if (!usable && !suspect && state != endpoint_state::rebuilding && device_active_)
+    raise(endpoint_event::all_lost, "no QP is left");
+}
+
+void endpoint::on_deadline(std::uint64_t token) {
+  guarded([&] {
+    switch (static_cast<timer>(token)) {
+    case timer::retry:
+      retry_timer_ = deadline_id::none;
+      begin();
+      break;
+    case timer::retire:
+      retire_timer_ = deadline_id::none;
+      retire_overdue();
+      break;
+    case timer::drain:
+      drain_timer_ = deadline_id::none;
+      raise(endpoint_event::deadline, "draining takes long");
+      break;
+    }
+  });
+}
+
+// -- reports --------------------------------------------------------------------------------------
+
+void endpoint::handle(qp_report& m) {
+  auto& q = members_.at(m.index);
+  switch (m.step) {
+  case qp_step::created:
+    if (m.generation != q.generation)
+      return;
+    q.created = m.address;
+    if (where_.initiator)
+      numbers_ready();
+    else
+      serve(q);
+    break;
+  case qp_step::ready:
+    q.usable = true;
+    q.suspect = false;
+    q.failures = 0;
+    if (!where_.initiator)
+      answer_ready();
+    break;
+  case qp_step::held:
+    q.usable = false;
+    q.suspect = true;
+    break;
+  case qp_step::suspect:
+    q.usable = false;
+    q.suspect = true;
+    for (auto& other : members_)
+      if (&other != &q && other.usable) {
+        caf::anon_send(other.handle, qp_probe{m.index});
+        break;
+      }
+    break;
+  case qp_step::probe_answered:
+    if (q.suspect && device_active_)
+      caf::anon_send(q.handle, qp_fence{"its rail answers, this QP hangs", false});
+    break;
+  case qp_step::fencing:
+    q.usable = q.suspect = false;
+    if (where_.initiator)
+      owe_retire(q, m.generation);
+    break;
+  case qp_step::fenced:
+    q.idle = true;
+    q.usable = q.suspect = false;
+    q.created.reset();
+    if (where_.initiator) {
+      q.not_before = env().now();
+      begin();
+    } else {
+      answer_retired(q);
+      serve(q);
+    }
+    break;
+  case qp_step::failed: fail_attempt(q, m.cause); break;
+  case qp_step::gone:
+    q.gone = q.idle = true;
+    q.usable = q.suspect = false;
+    answer_retired(q);
+    break;
+  }
+  reconsider();
+}
+
+void endpoint::fail_attempt(member& q, const std::string& why) {
+  q.idle = true;
+  q.usable = q.suspect = false;
+  q.created.reset();
+  cause_ = why;
+  if (!where_.initiator) {
+    if (const auto wanted = std::exchange(q.wanted, std::nullopt))
+      refuse(index_of(q), wanted->generation, bootstrap::reject_code::resources, why);
+    answer_retired(q);
+    return;
+  }
+  // Unlimited patience, but never in a hurry, and not all at once with other endpoints.
+  const auto shift = std::min(q.failures++, 10u);
+  auto wait = std::min(config_.rebuild_backoff_min * (1u << shift), config_.rebuild_backoff_max);
+  wait = wait / 2 + base::duration{static_cast<std::int64_t>(
+                        env().random() % static_cast<std::uint64_t>(wait.count() / 2 + 1))};
+  q.not_before = env().now() + wait;
+  raise(endpoint_event::attempt_failed, why);
+  schedule_retry();
+}
+
+void endpoint::schedule_retry() {
+  if (stopping_)
+    return;
+  auto next = base::time_point::max();
+  for (const auto& q : members_)
+    if (q.idle)
+      next = std::min(next, q.not_before);
+  if (next == base::time_point::max())
+    return;
+  if (retry_timer_ != deadline_id::none)
+    env().cancel(retry_timer_);
+  retry_timer_ = env().arm(next, *this, static_cast<std::uint64_t>(timer::retry));
+}
+
+void endpoint::handle(device_changed& m) {
+  device_known_ = true;
+  if (m.gone) {
+    device_active_ = false;
+    stopping_ = true;
+    raise(endpoint_event::drain, "its device is closed");
+    return;
+  }
+  if (std::exchange(device_active_, m.active) != m.active) {
+    if (m.active)
+      raise(endpoint_event::device_up, "its device is up");
+    else
+      raise(endpoint_event::device_down, "its device rests");
+  }
+  if (const auto early = std::exchange(early_, std::nullopt))
+    on_message(*early);
+}
+
+void endpoint::handle(peer_link& m) {
+  if (stopping_)
+    return;
+  link_ = m.link;
+  if (m.memory)
+    memory_ = m.memory;
+  if (m.dead) {
+    peer_died();
+    return;
+  }
+  if (m.link == 0)
+    return raise(endpoint_event::peer_lost, "the control link is down");
+  if (m.owner != peer_) {
+    peer_ = m.owner;
+    established_ = false;
+  }
+  for (const auto& q : members_)
+    if (q.retire_generation != q.settled_generation)
+      send_retire(q);
+  raise(endpoint_event::peer_connected, "the control link is up");
+}
+
+void endpoint::peer_died() {
+  peer_ = 0;
+  established_ = false;
+  connect_asked_ = false;
+  raise(endpoint_event::peer_dead, "the peer is dead");
+  if (!where_.initiator) {
+    stopping_ = true;
+    raise(endpoint_event::drain, "the peer is dead");
+    return;
+  }
+  fence_all("the peer is dead", false);
+  // Its memory died with it: there is nothing left that a late packet could hurt.
+  for (auto& q : members_)
+    settle(q, q.generation, true);
+}
+
+void endpoint::handle(control& m) {
+  if (m.link != link_)
+    return;
+  std::visit(
+      [&](const auto& body) {
+        if constexpr (requires { this->on_message(body); })
+          this->on_message(body);
+      },
+      m.what.what);
+}
+
+void endpoint::handle(stop& m) {
+  stopping_ = true;
+  cause_ = m.cause;
+  if (retry_timer_ != deadline_id::none)
+    env().cancel(std::exchange(retry_timer_, deadline_id::none));
+  raise(endpoint_event::drain, m.cause);
+  reconsider();
+}
+
+void endpoint::fence_all(const std::string& cause, bool for_good) {
+  for (auto& q : members_)
+    if (!q.gone)
+      caf::anon_send(q.handle, qp_fence{cause, for_good});
+}
+
+bool endpoint::send(bootstrap::body what) {
+  if (link_ == 0)
+    return false;
+  bootstrap::message m;
+  m.from = where_.self;
+  m.to = peer_;
+  m.what = std::move(what);
+  return where_.channel->send(link_, m);
+}
+
+void endpoint::handle(snapshot_request& m) {
+  observe::actor_snapshot s;
+  s.kind = where_.initiator ? "endpoint" : "endpoint (acceptor)";
+  s.name = where_.name;
+  machine_.fill(s, env().now());
+  s.outstanding = static_cast<std::uint64_t>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& q) { return !q.idle; }));
+  s.cause = cause_;
+  m.into->add(std::move(s));
+  for (const auto& q : members_)
+    if (!q.gone)
+      m.pass_on(q.handle, q.object->name());
+}
+
+void endpoint::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at) {
+  observe::event e;
+  e.at = env().now();
+  e.kind = kind;
+  e.subject = where_.name;
+  e.detail = std::move(detail);
+  e.value = value;
+  watch_.emit(std::move(e), at);
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node that dialled us: one incarnation, its link, and our ends of the endpoints that it opened. It only
+// answers. When the link is lost the same incarnation may come back within a while on a new one; if it does
+// not, it is taken for dead and our QPs towards it are fenced and destroyed.
+#pragma once
+
+#include "actors/endpoint.hpp"
+#include "actors/lane_object.hpp"
+#include "actors/messages.hpp"
+#include "actors/observer.hpp"
+#include "actors/peer.hpp"
+#include "actors/settings.hpp"
+#include "bootstrap/channel.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace actor_rdma::actors {
+
+class guest final : public lane_object, public deadline_sink {
+public:
+  struct place {
+    std::string name; ///< the node's own, for people
+    bootstrap::incarnation who = 0;
+    bootstrap::incarnation self = 0;
+    bootstrap::channel* channel = nullptr;
+    caf::actor node;
+    std::vector<peer::device_ref> devices;
+  };
+  guest(lane_env& env, const settings& config, observer& watch, place where);
+
+  /// "node-b<node-a"; fixed, any thread.
+  const std::string& name() const noexcept { return title_; }
+  caf::behavior make_behavior() override;
+  void on_fault(const std::string& what) override;
+  void on_deadline(std::uint64_t token) override;
+
+private:
+  struct served {
+    std::shared_ptr<endpoint> object;
+    caf::actor handle;
+  };
+
+  void handle(adopt_link& m);
+  void handle(link_closed& m);
+  void handle(control& m);
+  void handle(published& m);
+  void handle(stop& m);
+  void handle(stopped& m);
+  void handle(snapshot_request& m);
+
+  void on_connect(const control& m);
+  void leave(const std::string& cause);
+  void gone();
+  void send(bootstrap::body what);
+  void refuse(std::uint32_t endpoint, std::uint16_t qp_index, std::uint16_t generation,
+              bootstrap::reject_code code, const std::string& text);
+  void note(observe::event_kind kind, std::string detail, base::level at);
+
+  const settings& config_;
+  observer& watch_;
+  place where_;
+  const std::string title_;
+  bootstrap::link_id link_ = 0;
+  std::map<std::uint32_t, served> endpoints_; ///< by the initiator's number
+  base::time_point since_{};
+  bool leaving_ = false;
+  std::size_t left_ = 0; ///< endpoints that have not stopped yet
+  std::string cause_;
+  deadline_id window_ = deadline_id::none;
+  caf::actor stop_asked_by_;
+};
+
+} // namespace actor_rdma::actors

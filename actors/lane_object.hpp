@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lane-owned object and the actor that is its handle. Ledgers, verbs objects and counters live in the
+// object; the actor only carries messages to it. So an exception in a handler becomes an event of the object
+// and not the death of what it owns, and an actor that ends loses no WR. Objects are kept alive by the engine
+// until they report that nothing of theirs is left.
+#pragma once
+
+#include "actors/lane_actor.hpp"
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <caf/actor_system.hpp>
+#include <caf/behavior.hpp>
+#include <caf/send.hpp>
+
+namespace actor_rdma::actors {
+
+class lane_object : public std::enable_shared_from_this<lane_object> {
+public:
+  explicit lane_object(lane_env& env) : env_(env) {}
+  lane_object(const lane_object&) = delete;
+  lane_object& operator=(const lane_object&) = delete;
+  virtual ~lane_object() = default;
+
+  /// The object's message handlers; called once, on the lane, with the actor already addressable as me().
+  virtual caf::behavior make_behavior() = 0;
+  /// An exception left one of the object's handlers.
+  virtual void on_fault(const std::string& what) = 0;
+
+  const caf::actor& me() const noexcept { return handle_; }
+  /// Lets go of the actor; the object lives on while anybody holds it.
+  void end_actor() {
+    if (handle_)
+      caf::anon_send_exit(handle_, caf::exit_reason::user_shutdown);
+    handle_ = nullptr;
+  }
+
+protected:
+  lane_env& env() const noexcept { return env_; }
+  template <class Self>
+  std::shared_ptr<Self> shared(Self* self) {
+    (void)self;
+    return std::static_pointer_cast<Self>(shared_from_this());
+  }
+  template <class Body>
+  void guarded(Body&& body) noexcept {
+    try {
+      body();
+    } catch (const std::exception& e) {
+      on_fault(e.what());
+    } catch (...) {
+      on_fault("unknown exception");
+    }
+  }
+  /// A handler of messages of type M that cannot throw into CAF.
+  template <class M, class Self>
+  auto on(void (Self::*member)(M&)) {
+    return [this, member](M& message) { guarded([&] { (static_cast<Self*>(this)->*member)(message); }); };
+  }
+
+private:
+  template <class T>
+  friend caf::actor launch(const std::shared_ptr<T>& object);
+
+  lane_env& env_;
+  caf::actor handle_;
+};
+
+class lane_object_actor final : public lane_actor {
+public:
+  lane_object_actor(caf::actor_config& cfg, lane_env& env, std::shared_ptr<lane_object> object)
+      : lane_actor(cfg, env), object_(std::move(object)) {}
+  caf::behavior make_behavior() override {
+    auto result = object_->make_behavior();
+    return result;
+  }
+  void on_exit() override { object_.reset(); }
+
+private:
+  std::shared_ptr<lane_object> object_;
+};
+
+/// Spawns the actor of `object` on the object's lane.
+template <class T>
+caf::actor launch(const std::shared_ptr<T>& object) {
+  lane_object& base = *object;
+  base.handle_ = base.env_.system().template spawn<lane_object_actor>(base.env_, object);
+  base.env_.launched(base.handle_);
+  return base.handle_;
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process as a node: who it is connected to, the memory that it has registered and publishes, and the
+// order in which all of it ends. Links are routed here: a dialled one to its peer, an accepted one, after a
+// good hello, to its guest. It owns the memory regions, and it alone may say that a buffer is deregistered.
+#pragma once
+
+#include "actors/device.hpp"
+#include "actors/guest.hpp"
+#include "actors/lane_object.hpp"
+#include "actors/messages.hpp"
+#include "actors/observer.hpp"
+#include "actors/peer.hpp"
+#include "actors/settings.hpp"
+#include "verbs/objects.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace actor_rdma::actors {
+
+/// Our registered buffers as other threads see them, sorted by address.
+class buffer_view {
+public:
+  using list = std::vector<std::shared_ptr<local_buffer>>;
+  std::shared_ptr<const list> buffers() const { return buffers_.load(); }
+  void set(std::shared_ptr<const list> now) { buffers_.store(std::move(now)); }
+
+private:
+  std::atomic<std::shared_ptr<const list>> buffers_{std::make_shared<const list>()};
+};
+
+class node final : public lane_object, public deadline_sink {
+public:
+  struct place {
+    bootstrap::incarnation self = 0;
+    bootstrap::channel* channel = nullptr;
+    std::vector<peer::device_ref> devices;
+    std::vector<lane_env*> lanes; ///< peers and guests are spread over them
+    std::function<void(const std::shared_ptr<batch_state>&)> batch_done;
+    std::shared_ptr<buffer_view> view;
+  };
+  node(lane_env& env, const settings& config, observer& watch, place where);
+  ~node() override;
+
+  caf::behavior make_behavior() override;
+  void on_fault(const std::string& what) override;
+  void on_deadline(std::uint64_t token) override;
+  /// What stop() reports when everything has answered, or when it gives up; the rest is quarantined.
+  std::function<void(std::vector<std::string> quarantined)> on_stopped;
+
+private:
+  struct owned_buffer {
+    std::shared_ptr<local_buffer> what;
+    std::vector<verbs::memory_region> regions; ///< by device
+    std::uint32_t calls = 0;                   ///< slow calls under way
+    base::error failure{base::reason::none};
+    std::function<void(base::expected<std::shared_ptr<local_buffer>>)> registered;
+    std::function<void(base::expected<void>)> deregistered;
+    base::time_point give_up_at{};
+  };
+  struct known_peer {
+    std::shared_ptr<peer> object;
+    caf::actor handle;
+  };
+  struct known_guest {
+    std::shared_ptr<guest> object;
+    caf::actor handle;
+  };
+
+  void handle(dial_request& m);
+  void handle(link_opened& m);
+  void handle(link_closed& m);
+  void handle(control& m);
+  void handle(import_peer& m);
+  void handle(device_changed& m);
+  void handle(guest_left& m);
+  void handle(register_buffer& m);
+  void handle(deregister_buffer& m);
+  void handle(stop& m);
+  void handle(stopped& m);
+  void handle(snapshot_request& m);
+
+  void greet(const control& m);
+  void refuse_link(bootstrap::link_id link, bootstrap::incarnation to, bootstrap::reject_code code,
+                   const std::string& text);
+  void publish();
+  bootstrap::segment segment() const;
+  void refresh_view();
+  void region_made(const std::shared_ptr<owned_buffer>& b);
+  void try_deregister(std::uint64_t id);
+  void release_regions(const std::shared_ptr<owned_buffer>& b);
+  void regions_released(const std::shared_ptr<owned_buffer>& b);
+  void next_stage();
+  lane_env& next_lane();
+  void note(observe::event_kind kind, std::string detail, base::level at);
+
+  const settings& config_;
+  observer& watch_;
+  place where_;
+  std::map<bootstrap::link_id, caf::actor> links_; ///< no actor yet: waits for its hello
+  std::map<std::string, known_peer> peers_;        ///< by address
+  std::map<bootstrap::incarnation, known_guest> guests_;
+  std::vector<bootstrap::port_address> ports_;
+  std::vector<bool> port_known_;
+  std::map<std::uint64_t, std::shared_ptr<owned_buffer>> buffers_;
+  std::uint64_t next_buffer_ = 1;
+  std::uint64_t version_ = 0;
+  std::size_t turn_ = 0;
+
+  enum class stage : std::uint8_t { running, work, memory, devices, over };
+  stage stage_ = stage::running;
+  std::size_t waiting_for_ = 0;
+  std::string stop_cause_;
+  std::vector<std::string> quarantined_;
+};
+
+} // namespace actor_rdma::actors

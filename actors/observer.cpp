@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Event to log line.
+#include "actors/observer.hpp"
+
+namespace actor_rdma::actors {
+
+void observer::emit(observe::event what, base::level at) {
+  if (sink_)
+    sink_->on_event(what);
+  if (!base::enabled(at))
+    return;
+  {
+    std::lock_guard lock(mutex_);
+    if (!limiter_.allow(what.at))
+      return;
+    if (const auto n = limiter_.take_suppressed(); n > 0)
+      base::log(at, "actors", "{} lines were held back", n);
+  }
+  if (what.kind == observe::event_kind::transition)
+    base::log(at, "actors", "{}: {} -> {} ({})", what.subject, what.from, what.to, what.detail);
+  else if (what.value != 0)
+    base::log(at, "actors", "{}: {}: {} [{:#x}]", what.subject, to_string(what.kind), what.detail,
+              what.value);
+  else
+    base::log(at, "actors", "{}: {}: {}", what.subject, to_string(what.kind), what.detail);
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node that we dialled: the control link to it, its published memory, the endpoints on every rail to it,
+// and the queue of work for it. A lost link is dialled again at once; the same incarnation goes on
+// undisturbed, another incarnation or a refusal means that the one we knew is dead, and everything that
+// addressed it fails. The peer object outlives incarnations: after a restart of the node the next submit uses
+// the new one.
+#pragma once
+
+#include "actors/endpoint.hpp"
+#include "actors/lane_object.hpp"
+#include "actors/machines.hpp"
+#include "actors/messages.hpp"
+#include "actors/observer.hpp"
+#include "actors/settings.hpp"
+#include "actors/work_queue.hpp"
+#include "bootstrap/channel.hpp"
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace actor_rdma::actors {
+
+/// What other threads may see of a peer: its memory as of now.
+class peer_view {
+public:
+  std::shared_ptr<const remote_memory> memory() const { return memory_.load(); }
+  void set(std::shared_ptr<const remote_memory> now) { memory_.store(std::move(now)); }
+
+private:
+  std::atomic<std::shared_ptr<const remote_memory>> memory_;
+};
+
+class peer final : public lane_object, public deadline_sink, public work_queue_owner {
+public:
+  struct device_ref {
+    std::shared_ptr<device> object;
+    caf::actor handle;
+    lane_env* env = nullptr;
+  };
+  struct place {
+    std::string address;
+    bootstrap::incarnation self = 0;
+    bootstrap::channel* channel = nullptr;
+    caf::actor node;
+    std::vector<device_ref> devices;
+    std::function<void(const std::shared_ptr<batch_state>&)> batch_done; ///< on the lane; must not block
+    std::shared_ptr<peer_view> view;
+  };
+  peer(lane_env& env, const settings& config, observer& watch, place where);
+  ~peer() override;
+
+  /// "node-a>10.0.0.2:7000"; fixed, any thread.
+  const std::string& name() const noexcept { return title_; }
+  caf::behavior make_behavior() override;
+  void on_fault(const std::string& what) override;
+  void on_deadline(std::uint64_t token) override;
+  void batch_ended(const std::shared_ptr<batch_state>& ended) override;
+
+private:
+  /// Tokens of deadlines: this one, else the serial of a batch.
+  static constexpr std::uint64_t dial_token = 0;
+
+  void handle(import_peer& m);
+  void handle(dial_started& m);
+  void handle(link_opened& m);
+  void handle(link_closed& m);
+  void handle(control& m);
+  void handle(submit& m);
+  void handle(cancel& m);
+  void handle(cancel_buffer& m);
+  void handle(ended& m);
+  void handle(suspected& m);
+  void handle(slot_state_changed& m);
+  void handle(remote_fence_settled& m);
+  void handle(rail_refused& m);
+  void handle(stop& m);
+  void handle(stopped& m);
+  void handle(snapshot_request& m);
+
+  // session
+  void raise(session_event event, std::string cause);
+  void perform(session_action action);
+  void dial();
+  void greet();
+  void on_hello(const bootstrap::message& m);
+  void on_publish(const bootstrap::publish& m);
+  void declare_dead();
+  void tell_endpoints(bool dead);
+  void answer_imports(const base::expected<peer_ref>& outcome);
+  void send(bootstrap::body what);
+  void make_endpoints();
+
+  // work
+  void pump();
+  void stop_batch(const std::shared_ptr<batch_state>& batch, transfer_status how, base::reason cause);
+  void fence_stopped(const std::shared_ptr<batch_state>& batch);
+  void batch_due(const std::shared_ptr<batch_state>& batch);
+  void arm_batch(batch_state& batch, base::time_point when);
+  void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
+
+  const settings& config_;
+  observer& watch_;
+  place where_;
+  const std::string title_;
+  std::string name_; ///< of the peer node, once it has said hello
+  recorded_machine<session_machine> machine_;
+  std::string cause_;
+
+  bootstrap::link_id link_ = 0;
+  bootstrap::incarnation owner_ = 0;
+  std::shared_ptr<const remote_memory> memory_;
+  std::vector<std::function<void(base::expected<peer_ref>)>> imports_;
+  base::error last_refusal_{base::reason::none};
+  std::uint32_t dial_failures_ = 0;
+  bool dialling_ = false; ///< a dial or a greeting is under way
+  bool ever_connected_ = false;
+  deadline_id dial_timer_ = deadline_id::none;
+
+  std::vector<std::shared_ptr<endpoint>> endpoints_;
+  std::vector<caf::actor> endpoint_handles_;
+  std::map<std::uint32_t, std::size_t> by_number_;
+  std::vector<caf::actor> slots_;    ///< QPs by slot
+  std::uint32_t endpoints_left_ = 0; ///< while stopping
+
+  work_queue queue_;
+  chunk_pool chunks_;
+  caf::actor stop_asked_by_;
+  bool stopping_ = false;
+};
+
+} // namespace actor_rdma::actors

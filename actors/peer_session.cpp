@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control link to a peer that we dialled: dialling, hello, publish, loss and death.
+#include "actors/peer.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::actors {
+
+namespace {
+
+constexpr auto dial_backoff_min = std::chrono::milliseconds{20};
+
+/// A peer's segment is input: what the data path indexes must be there.
+const char* fault_of(const bootstrap::segment& s) noexcept {
+  if (s.devices.empty())
+    return "it publishes no device";
+  if (s.probe_rkeys.size() != s.devices.size())
+    return "a device has no probe key";
+  if (s.buffers.size() > 0xffff)
+    return "it publishes more than 65535 buffers";
+  for (const auto& b : s.buffers)
+    if (b.rkeys.size() != s.devices.size() || b.addr + b.length < b.addr)
+      return "a buffer has not one key per device, or wraps";
+  return nullptr;
+}
+
+} // namespace
+
+void peer::raise(session_event event, std::string cause) {
+  const auto before = machine_.state();
+  const auto outcome = machine_.apply(event, env().now());
+  if (outcome.is_ignored())
+    return;
+  if (!cause.empty())
+    cause_ = cause;
+  if (before != machine_.state()) {
+    observe::event e;
+    e.at = env().now();
+    e.subject = title_;
+    e.from = to_string(before);
+    e.to = to_string(machine_.state());
+    e.detail = std::move(cause);
+    watch_.emit(std::move(e), base::level::debug);
+  }
+  perform(outcome.act);
+}
+
+void peer::perform(session_action action) {
+  switch (action) {
+  case session_action::none: break;
+  case session_action::dial: dial(); break;
+  case session_action::redial_later: {
+    if (!ever_connected_ && imports_.empty())
+      break; // nobody holds anything of it; the next import dials
+    const auto shift = std::min(dial_failures_++, 10u);
+    const auto wait = std::min<base::duration>(dial_backoff_min * (1u << shift), config_.rebuild_backoff_max);
+    if (dial_timer_ != deadline_id::none)
+      env().cancel(dial_timer_);
+    dial_timer_ = env().arm(env().now() + wait, *this, dial_token);
+    break;
+  }
+  case session_action::greet: greet(); break;
+  case session_action::link_down:
+    note(observe::event_kind::peer_lost, "control link: " + cause_, 0, base::level::info);
+    link_ = 0;
+    tell_endpoints(false);
+    dial();
+    break;
+  case session_action::resume: tell_endpoints(false); break;
+  case session_action::give_up: {
+    base::error why = last_refusal_;
+    link_ = 0;
+    if (owner_ != 0)
+      declare_dead();
+    answer_imports(base::fail(why));
+    perform(session_action::redial_later);
+    break;
+  }
+  case session_action::finish:
+    answer_imports(base::fail(base::reason::shutting_down, "transport", "it shuts down"));
+    if (link_ != 0) {
+      send(bootstrap::goodbye{cause_});
+      where_.channel->close(link_);
+    }
+    if (dial_timer_ != deadline_id::none)
+      env().cancel(std::exchange(dial_timer_, deadline_id::none));
+    if (stop_asked_by_)
+      caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{title_, {}});
+    endpoint_handles_.clear();
+    slots_.clear();
+    where_.node = nullptr;
+    end_actor();
+    break;
+  case session_action::count: break;
+  }
+}
+
+// -- messages -------------------------------------------------------------------------------------
+
+void peer::handle(import_peer& m) {
+  if (memory_) {
+    m.done(peer_ref{me(), where_.view});
+    return;
+  }
+  imports_.push_back(std::move(m.done));
+  if (machine_.state() == session_state::dialling && !dialling_)
+    return raise(session_event::retry, "an import asks for it");
+  raise(session_event::want, "an import asks for it");
+}
+
+void peer::dial() {
+  if (dial_timer_ != deadline_id::none)
+    env().cancel(std::exchange(dial_timer_, deadline_id::none));
+  if (link_ != 0)
+    where_.channel->close(std::exchange(link_, 0));
+  dialling_ = true;
+  caf::anon_send(where_.node, dial_request{where_.address, me()});
+}
+
+void peer::handle(dial_started& m) {
+  link_ = m.link;
+}
+
+void peer::handle(link_opened& m) {
+  if (m.link == link_)
+    raise(session_event::linked, "dialled " + where_.address);
+}
+
+void peer::handle(link_closed& m) {
+  if (m.link != link_)
+    return;
+  link_ = 0;
+  last_refusal_ = m.why;
+  last_refusal_.peer = where_.address;
+  dialling_ = false;
+  // Nobody listens there, or there is no such host. A reset is no such proof: only the link may have gone.
+  if (m.why.sys_errno == ECONNREFUSED || m.why.why == base::reason::not_found || m.why.why == base::reason::invalid_argument)
+    raise(session_event::refused, m.why.to_string());
+  else
+    raise(session_event::closed, m.why.to_string());
+}
+
+void peer::greet() {
+  bootstrap::hello h;
+  h.node = config_.node;
+  send(h);
+  dial_timer_ = env().arm(env().now() + config_.connect_deadline, *this, dial_token);
+}
+
+void peer::handle(control& m) {
+  if (m.link != link_)
+    return;
+  if (const auto* reject = std::get_if<bootstrap::reject>(&m.what.what);
+      reject != nullptr && reject->endpoint == 0) {
+    last_refusal_ = base::error{base::reason::peer_rejected,
+                                "bootstrap",
+                                {},
+                                {},
+                                where_.address,
+                                fmt::format("{} ({})", reject->text, to_string(reject->code))};
+    note(observe::event_kind::rejected, last_refusal_.to_string(), 0, base::level::warn);
+    return raise(session_event::refused, last_refusal_.to_string());
+  }
+  if (std::holds_alternative<bootstrap::hello>(m.what.what))
+    return on_hello(m.what);
+  if (m.what.from != owner_)
+    return; // not of the incarnation that said hello on this link
+  if (const auto* bye = std::get_if<bootstrap::goodbye>(&m.what.what)) {
+    last_refusal_ =
+        base::error{base::reason::peer_dead, "bootstrap", {}, {}, where_.address, "it left: " + bye->cause};
+    return raise(session_event::refused, last_refusal_.to_string());
+  }
+  if (const auto* p = std::get_if<bootstrap::publish>(&m.what.what))
+    return on_publish(*p);
+  if (const auto* p = std::get_if<bootstrap::ping>(&m.what.what))
+    return send(bootstrap::pong{p->token});
+  const auto number = std::visit(
+      [](const auto& body) -> std::uint32_t {
+        if constexpr (requires { body.endpoint; })
+          return body.endpoint;
+        else
+          return 0;
+      },
+      m.what.what);
+  if (const auto at = by_number_.find(number); at != by_number_.end())
+    caf::anon_send(endpoint_handles_[at->second], m);
+}
+
+void peer::on_hello(const bootstrap::message& m) {
+  if (machine_.state() != session_state::greeting)
+    return;
+  name_ = std::get<bootstrap::hello>(m.what).node;
+  dial_failures_ = 0;
+  dialling_ = false;
+  ever_connected_ = true;
+  if (dial_timer_ != deadline_id::none)
+    env().cancel(std::exchange(dial_timer_, deadline_id::none));
+  if (m.from == owner_)
+    return raise(session_event::same_peer, "the same incarnation answered");
+  if (owner_ != 0)
+    declare_dead();
+  owner_ = m.from;
+  note(observe::event_kind::peer_up, "connected to " + where_.address, 0, base::level::info);
+  raise(session_event::new_peer, "a new incarnation answered");
+}
+
+void peer::on_publish(const bootstrap::publish& m) {
+  if (const auto* fault = fault_of(m.published)) {
+    last_refusal_ = base::error{base::reason::protocol, "bootstrap", {}, {}, where_.address, fault};
+    where_.channel->close(link_);
+    answer_imports(base::fail(last_refusal_));
+    return;
+  }
+  auto memory = std::make_shared<remote_memory>();
+  memory->owner = owner_;
+  memory->published = m.published;
+  std::sort(memory->published.buffers.begin(), memory->published.buffers.end(),
+            [](const auto& a, const auto& b) { return a.addr < b.addr; });
+  memory_ = memory;
+  where_.view->set(memory);
+  make_endpoints();
+  tell_endpoints(false);
+  answer_imports(peer_ref{me(), where_.view});
+}
+
+void peer::answer_imports(const base::expected<peer_ref>& outcome) {
+  for (auto& done : std::exchange(imports_, {}))
+    done(outcome);
+}
+
+/// One endpoint per rail. Devices are paired in order, so that every device of both sides has a rail.
+void peer::make_endpoints() {
+  const auto ours = where_.devices.size();
+  const auto theirs = memory_->published.devices.size();
+  for (auto i = endpoints_.size(); i < std::max(ours, theirs); ++i) {
+    const auto& dev = where_.devices[i % ours];
+    const auto& their = memory_->published.devices[i % theirs];
+    endpoint::place p;
+    p.name = fmt::format("{}/{}>{}/{}", config_.node, dev.object->name(), name_, their.device);
+    p.number = static_cast<std::uint32_t>(i + 1);
+    p.peer_device = their.device;
+    p.peer_device_number = static_cast<std::uint16_t>(i % theirs);
+    p.qps = config_.qps_per_endpoint;
+    for (std::uint32_t k = 0; k < config_.qps_per_endpoint; ++k) {
+      p.slots.push_back(queue_.add_slot(dev.object->number(), p.peer_device_number));
+      slots_.emplace_back();
+    }
+    p.self = where_.self;
+    p.channel = where_.channel;
+    p.owner = me();
+    p.device_handle = dev.handle;
+    by_number_[p.number] = i;
+    endpoints_.push_back(std::make_shared<endpoint>(*dev.env, config_, watch_, dev.object, std::move(p)));
+    endpoint_handles_.push_back(launch(endpoints_.back()));
+  }
+}
+
+void peer::tell_endpoints(bool dead) {
+  peer_link m;
+  m.link = dead ? 0 : link_;
+  m.dead = dead;
+  m.owner = owner_;
+  m.memory = memory_;
+  if (!memory_ && !dead)
+    return; // nothing to connect to before it has published
+  for (const auto& e : endpoint_handles_)
+    caf::anon_send(e, m);
+}
+
+void peer::declare_dead() {
+  note(observe::event_kind::peer_dead, cause_, 0, base::level::warn);
+  tell_endpoints(true);
+  owner_ = 0;
+  memory_ = nullptr;
+  where_.view->set(nullptr);
+  queue_.stop_all(transfer_status::failed, base::reason::peer_dead);
+}
+
+void peer::send(bootstrap::body what) {
+  bootstrap::message m;
+  m.from = where_.self;
+  m.to = owner_;
+  m.what = std::move(what);
+  where_.channel->send(link_, m);
+}
+
+void peer::handle(rail_refused& m) {
+  last_refusal_ = m.why;
+  last_refusal_.peer = where_.address;
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// A QP's messages, its machine's actions and its stall clock. The verbs calls are in qp_verbs.cpp.
+#include "actors/qp.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace actor_rdma::actors {
+
+namespace {
+
+/// A new QP is measured this often before its own rate is believed; until then the port's speed is.
+constexpr std::uint32_t samples_needed = 64;
+constexpr double smoothing = 0.1;
+
+} // namespace
+
+qp::qp(lane_env& env, const settings& config, observer& watch, std::shared_ptr<device> dev, place where)
+    : lane_object(env), config_(config), watch_(watch), device_(std::move(dev)), where_(std::move(where)),
+      machine_(qp_state::rebuilding, env.now()), ledger_(config.send_queue_depth), ended_(chunks_.take()) {}
+
+qp::~qp() = default;
+
+caf::behavior qp::make_behavior() {
+  return {
+      on<post>(&qp::handle),        on<qp_begin>(&qp::handle),         on<qp_connect>(&qp::handle),
+      on<qp_hold>(&qp::handle),     on<qp_fence>(&qp::handle),         on<qp_probe>(&qp::handle),
+      on<fence_batch>(&qp::handle), on<snapshot_request>(&qp::handle),
+  };
+}
+
+void qp::on_fault(const std::string& what) {
+  note(observe::event_kind::internal_fault, what, 0, base::level::error);
+  raise(qp_event::fence, "internal fault: " + what);
+}
+
+// -- messages -------------------------------------------------------------------------------------
+
+void qp::handle(qp_begin& m) {
+  if (born_ || machine_.state() != qp_state::rebuilding)
+    return;
+  generation_ = m.generation;
+  begin();
+}
+
+void qp::handle(qp_connect& m) {
+  if (!born_ || m.peer.generation != generation_ || machine_.state() != qp_state::rebuilding)
+    return;
+  peer_ = m;
+  connect();
+}
+
+void qp::handle(qp_hold& m) {
+  if (m.hold) {
+    paused_.held = true;
+    paused_.proving = false;
+    raise(qp_event::hold, "its device or rail rests");
+    return;
+  }
+  if (!std::exchange(paused_.held, false) || machine_.state() != qp_state::paused)
+    return;
+  // It comes back only after it has proved itself; if it hangs, the probe's silence says so.
+  paused_.proving = true;
+  probing_for_ = -1;
+  if (!post_probe())
+    raise(qp_event::fence, "no probe could be posted");
+  arm(timer::probe, config_.probe_deadline);
+}
+
+void qp::handle(qp_fence& m) {
+  for_good_ = for_good_ || m.for_good;
+  raise(m.for_good ? qp_event::retire : qp_event::fence, m.cause);
+}
+
+void qp::handle(qp_probe& m) {
+  if (machine_.state() != qp_state::active || probe_out_)
+    return;
+  probing_for_ = m.for_index;
+  if (post_probe())
+    arm(timer::probe, config_.probe_deadline);
+}
+
+void qp::handle(fence_batch& m) {
+  bool out = false;
+  ledger_.each([&](const slice& s) { out = out || s.batch == m.batch.get(); });
+  if (out)
+    raise(qp_event::fence, m.cause);
+}
+
+void qp::handle(snapshot_request& m) {
+  observe::actor_snapshot s;
+  s.kind = "qp";
+  s.name = where_.name;
+  machine_.fill(s, env().now());
+  s.outstanding = ledger_.outstanding();
+  if (!ledger_.empty())
+    s.oldest = env().now() - ledger_.oldest_posted();
+  s.generation = generation_;
+  s.qp_num = number();
+  s.cause = cause_;
+  m.into->add(std::move(s));
+}
+
+// -- machine --------------------------------------------------------------------------------------
+
+void qp::raise(qp_event event, std::string cause) {
+  const auto before = machine_.state();
+  const auto outcome = machine_.apply(event, env().now());
+  if (outcome.is_ignored())
+    return;
+  if (before != machine_.state()) {
+    cause_ = cause;
+    observe::event e;
+    e.at = env().now();
+    e.kind = observe::event_kind::transition;
+    e.subject = where_.name;
+    e.from = to_string(before);
+    e.to = to_string(machine_.state());
+    e.detail = std::move(cause);
+    watch_.emit(std::move(e), base::level::debug);
+  } else if (!cause.empty()) {
+    cause_ = std::move(cause);
+  }
+  perform(outcome.act);
+}
+
+void qp::perform(qp_action action) {
+  switch (action) {
+  case qp_action::none: break;
+  case qp_action::offer: offer(); break;
+  case qp_action::suspect: suspect(); break;
+  case qp_action::withhold: withhold(); break;
+  case qp_action::drain: drain(); break;
+  case qp_action::destroy: destroy(); break;
+  case qp_action::abandon: abandon(); break;
+  case qp_action::report_failed: report(qp_step::failed); break;
+  case qp_action::report_fenced: report(qp_step::fenced); break;
+  case qp_action::finish:
+    report(qp_step::gone);
+    for (auto t = 0; t < static_cast<int>(timer::count); ++t)
+      disarm(static_cast<timer>(t));
+    end_actor();
+    break;
+  case qp_action::count: break;
+  }
+}
+
+void qp::offer() {
+  disarm(timer::attempt);
+  disarm(timer::path_fence);
+  disarm(timer::probe);
+  paused_ = {};
+  tell_slot(true);
+  report(qp_step::ready);
+}
+
+void qp::suspect() {
+  paused_.stalled = true;
+  tell_slot(false);
+  note(observe::event_kind::stall_suspected, "no completion within the stall limit", ledger_.outstanding(),
+       base::level::debug);
+  reissue();
+  report(qp_step::suspect);
+  if (timers_[static_cast<std::size_t>(timer::path_fence)] == deadline_id::none)
+    arm(timer::path_fence, config_.path_fence);
+}
+
+void qp::withhold() {
+  tell_slot(false);
+  reissue();
+  report(qp_step::held);
+}
+
+/// Issues every outstanding slice once more, elsewhere. The WRs stay out: they may still succeed, and must be
+/// fenced.
+void qp::reissue() {
+  if (!where_.peer || ledger_.empty())
+    return;
+  auto c = chunks_.take();
+  std::uint64_t n = 0;
+  auto position = ledger_.next() - ledger_.outstanding();
+  ledger_.each([&](slice& s) {
+    if (static_cast<std::int32_t>(position++ - reissued_upto_) < 0)
+      return;
+    if (s.record == nullptr)
+      s.record = new reissue_record{false, 1};
+    ++s.record->holds;
+    auto again = s;
+    again.avoid = device_->number();
+    c->add(again, wr_end::flushed);
+    ++n;
+    if (c->full()) {
+      c->slot = where_.slot;
+      c->generation = generation_;
+      caf::anon_send(where_.peer, suspected{std::exchange(c, chunks_.take())});
+    }
+  });
+  reissued_upto_ = ledger_.next();
+  if (c->count > 0) {
+    c->slot = where_.slot;
+    c->generation = generation_;
+    caf::anon_send(where_.peer, suspected{std::move(c)});
+  }
+  if (n > 0)
+    note(observe::event_kind::reissued, "outstanding slices go to another rail", n, base::level::debug);
+}
+
+// -- completions and the stall clock --------------------------------------------------------------
+
+void qp::on_completions(std::span<const ibv_wc> wcs) {
+  guarded([&] {
+    for (const auto& wc : wcs) {
+      const auto name = unpack(wc.wr_id);
+      if (name.generation != generation_) {
+        note(observe::event_kind::stale_completion, "of an earlier generation", wc.wr_id, base::level::debug);
+        continue;
+      }
+      if (name.position == probe_position) {
+        probe_ended(wc.status);
+        continue;
+      }
+      const auto end = classify(wc.status);
+      if (!ledger_.retire(name.position, end, [&](const slice& s, wr_end how) { give_back(s, how); })) {
+        note(observe::event_kind::stale_completion, "of a WR that has ended", wc.wr_id, base::level::warn);
+        continue;
+      }
+      if (end == wr_end::success) {
+        progress_made();
+      } else if (end != wr_end::flushed) {
+        note(observe::event_kind::wr_error, device_->status_text(wc.status), wc.wr_id, base::level::warn);
+        raise(qp_event::wr_error, device_->status_text(wc.status));
+      } else {
+        raise(qp_event::wr_error, "flushed: the device moved the QP to ERR");
+      }
+    }
+    flush_ended();
+    if (machine_.state() == qp_state::draining && err_done_ && ledger_.empty())
+      destroy();
+  });
+}
+
+void qp::on_async(ibv_event_type type) {
+  guarded([&] { raise(qp_event::fence, device_->event_text(type)); });
+}
+
+void qp::give_back(const slice& what, wr_end end) {
+  device_->bytes_in_flight -= what.length;
+  ended_->add(what, end);
+  if (ended_->full())
+    flush_ended();
+}
+
+void qp::flush_ended() {
+  if (ended_->count == 0)
+    return;
+  ended_->slot = where_.slot;
+  ended_->generation = generation_;
+  caf::anon_send(where_.peer, ended{std::exchange(ended_, chunks_.take())});
+}
+
+void qp::progress_made() {
+  const auto now = env().now();
+  const auto busy = now - last_progress_;
+  if (busy > base::duration::zero() && ended_->count > 0 && !ledger_.empty()) {
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < ended_->count; ++i)
+      bytes += ended_->slices[i].what.length;
+    const auto seen = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();
+    rate_ = samples_ == 0 ? seen : rate_ + smoothing * (seen - rate_);
+    ++samples_;
+  }
+  last_progress_ = now;
+  lost_at_progress_ = env().lost_time();
+  stall_rechecked_ = false;
+  if (machine_.state() == qp_state::paused && std::exchange(paused_.stalled, false)) {
+    note(observe::event_kind::false_alarm, "the QP goes on after all", 0, base::level::debug);
+    disarm(timer::path_fence);
+    arm(timer::stall, stall_limit());
+    if (!paused_.held && !paused_.proving)
+      raise(qp_event::resume, "it made progress");
+  }
+}
+
+/// Four times what the bytes ahead should take, and never less than the floor: tail loss, incast and pauses
+/// are no hangs.
+base::duration qp::stall_limit() const noexcept {
+  const auto rate = samples_ >= samples_needed ? rate_ : device_->port_bytes_per_second();
+  const auto ahead = samples_ >= samples_needed ? ledger_.bytes() : device_->bytes_in_flight;
+  if (rate <= 0)
+    return config_.stall_floor;
+  const std::chrono::duration<double> expected{4.0 * static_cast<double>(ahead) / rate};
+  return std::max(config_.stall_floor, std::chrono::duration_cast<base::duration>(expected));
+}
+
+void qp::start_stall_clock() {
+  last_progress_ = env().now();
+  lost_at_progress_ = env().lost_time();
+  stall_rechecked_ = false;
+  if (timers_[static_cast<std::size_t>(timer::stall)] == deadline_id::none)
+    arm(timer::stall, stall_limit());
+}
+
+/// The clock is armed once and looks when it fires, so that posting and completing never touch it.
+void qp::check_stall() {
+  if (ledger_.empty() || paused_.stalled)
+    return;
+  const auto limit = stall_limit();
+  const auto waited = env().now() - last_progress_ - (env().lost_time() - lost_at_progress_);
+  if (waited < limit)
+    return arm(timer::stall, limit - waited);
+  if (!std::exchange(stall_rechecked_, true))
+    return arm(timer::stall, base::duration::zero()); // once more, after another empty poll
+  raise(qp_event::stall, "no completion for the stall limit");
+}
+
+void qp::on_deadline(std::uint64_t token) {
+  const auto which = static_cast<timer>(token);
+  timers_[token] = deadline_id::none;
+  guarded([&] {
+    switch (which) {
+    case timer::attempt: raise(qp_event::deadline, "connecting took too long"); break;
+    case timer::stall: check_stall(); break;
+    case timer::path_fence: raise(qp_event::deadline, "hung for the stall limit and path_fence"); break;
+    case timer::drain: raise(qp_event::deadline, "not every WR flushed in time"); break;
+    case timer::destroy_again: destroy(); break;
+    case timer::probe:
+      if (machine_.state() == qp_state::rebuilding)
+        raise(qp_event::deadline, "the probe was not answered");
+      else
+        raise(qp_event::fence,
+              "it did not answer a probe"); // also one that asked for a sibling: it hangs here as well
+      break;
+    case timer::count: break;
+    }
+  });
+}
+
+// -- small things ---------------------------------------------------------------------------------
+
+void qp::report(qp_step step) {
+  if (!where_.endpoint)
+    return;
+  qp_report r;
+  r.step = step;
+  r.index = where_.index;
+  r.generation = generation_;
+  if (step == qp_step::created) {
+    r.address.index = where_.index;
+    r.address.qp_num = number();
+    r.address.psn = born_->psn;
+    r.address.generation = generation_;
+  }
+  r.cause = cause_;
+  caf::anon_send(where_.endpoint, std::move(r));
+}
+
+void qp::tell_slot(bool usable) {
+  if (where_.peer)
+    caf::anon_send(where_.peer, slot_state_changed{where_.slot, usable, generation_, me()});
+}
+
+void qp::arm(timer which, base::duration in) {
+  disarm(which);
+  timers_[static_cast<std::size_t>(which)] =
+      env().arm(env().now() + in, *this, static_cast<std::uint64_t>(which));
+}
+
+void qp::disarm(timer which) {
+  auto& id = timers_[static_cast<std::size_t>(which)];
+  if (id != deadline_id::none)
+    env().cancel(std::exchange(id, deadline_id::none));
+}
+
+void qp::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at) {
+  observe::event e;
+  e.at = env().now();
+  e.kind = kind;
+  e.subject = where_.name;
+  e.detail = std::move(detail);
+  e.value = value;
+  machine_.recorder().add(e.at, observe::entry_kind::note, 0, 0, static_cast<std::uint8_t>(kind), value);
+  watch_.emit(std::move(e), at);
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// One queue pair of an endpoint: the ibv_qp of the present generation, the ledger of its WRs, its stall clock
+// and its machine. It posts what the peer actor gives it, hands back every WR exactly once, and is the only
+// one that may say that a generation can no longer touch our memory (local fence): after a CQE of any status,
+// or after ibv_destroy_qp returned 0. Each generation is a new ibv_qp with a new number and a random PSN; a
+// QP is never reset and used again.
+#pragma once
+
+#include "actors/device.hpp"
+#include "actors/lane_object.hpp"
+#include "actors/ledger.hpp"
+#include "actors/machines.hpp"
+#include "actors/messages.hpp"
+#include "actors/observer.hpp"
+#include "actors/qp_connect.hpp"
+#include "actors/settings.hpp"
+#include "verbs/objects.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace actor_rdma::actors {
+
+class qp final : public lane_object, public deadline_sink {
+public:
+  struct place {
+    std::string name;        ///< "node-a/soft0>node-b/soft0#1"
+    std::uint16_t index = 0; ///< in the endpoint
+    slot_id slot = 0;        ///< at the peer actor
+    bool initiator = true;   ///< posts work and probes; an acceptor's QP only serves
+    caf::actor endpoint;
+    caf::actor peer; ///< initiators only
+  };
+  qp(lane_env& env, const settings& config, observer& watch, std::shared_ptr<device> dev, place where);
+  ~qp() override;
+
+  caf::behavior make_behavior() override;
+  void on_fault(const std::string& what) override;
+  void on_deadline(std::uint64_t token) override;
+  /// device -> QP: completions of this QP's WRs, oldest first.
+  void on_completions(std::span<const ibv_wc> wcs);
+  /// device -> QP: an async event that names this QP's number (IBV_EVENT_QP_FATAL and friends).
+  void on_async(ibv_event_type type);
+
+  std::uint32_t number() const noexcept { return number_; }
+  qp_state state() const noexcept { return machine_.state(); }
+  const std::string& name() const noexcept { return where_.name; }
+
+private:
+  static constexpr std::uint32_t probe_position = 0xffffffff; ///< in wr_id: no ledger entry, but the probe
+  enum class timer : std::uint8_t { attempt, stall, path_fence, drain, destroy_again, probe, count };
+  /// Why a PAUSED QP gets no work.
+  struct pause_reasons {
+    bool stalled = false;
+    bool held = false;
+    bool proving = false; ///< held no more, but not yet probed again
+  };
+
+  // messages
+  void handle(post& m);
+  void handle(qp_begin& m);
+  void handle(qp_connect& m);
+  void handle(qp_hold& m);
+  void handle(qp_fence& m);
+  void handle(qp_probe& m);
+  void handle(fence_batch& m);
+  void handle(snapshot_request& m);
+
+  // machine
+  void raise(qp_event event, std::string cause);
+  void perform(qp_action action);
+  void suspect();
+  void withhold();
+  void offer();
+  void drain();
+  void destroy();
+  void abandon();
+
+  // verbs
+  void begin();
+  void connect();
+  void created(const std::shared_ptr<qp_incarnation>& born);
+  void connected(const std::shared_ptr<qp_incarnation>& born);
+  void destroyed(const std::shared_ptr<qp_incarnation>& gone);
+  void abandon_with(const std::string& why);
+  void refused_post(int error, std::size_t n, const ibv_send_wr* bad);
+  bool post_probe();
+  void probe_ended(ibv_wc_status status);
+
+  // work
+  void give_back(const slice& what, wr_end end);
+  void flush_ended();
+  void reissue();
+  void progress_made();
+  base::duration stall_limit() const noexcept;
+  void check_stall();
+  void start_stall_clock();
+
+  void report(qp_step step);
+  void tell_slot(bool usable);
+  void arm(timer which, base::duration in);
+  void disarm(timer which);
+  void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
+
+  const settings& config_;
+  observer& watch_;
+  std::shared_ptr<device> device_;
+  place where_;
+  recorded_machine<qp_machine> machine_;
+  std::string cause_;
+
+  std::uint16_t device_index_ = 0; ///< in wr_id; ours from the first begin() until RETIRED
+  bool indexed_ = false;
+  std::uint32_t number_ = 0; ///< of the living ibv_qp, else 0
+  std::uint16_t generation_ = 0;
+  std::shared_ptr<qp_incarnation> born_;
+  bool err_done_ = false; ///< the move to ERR has returned
+  bool destroying_ = false;
+  bool for_good_ = false;
+  bool quarantined_ = false;
+  pause_reasons paused_;
+  qp_connect peer_;
+
+  ledger ledger_;
+  std::uint32_t reissued_upto_ = 0; ///< ledger position: older ones have been issued elsewhere too
+  chunk_pool chunks_;
+  chunk_ptr ended_;
+  bool probe_out_ = false;
+  int probing_for_ = -1; ///< sibling's index, or -1: for ourselves
+
+  base::time_point last_progress_{};
+  base::duration lost_at_progress_{};
+  bool stall_rechecked_ = false;
+  double rate_ = 0; ///< bytes per second while busy
+  std::uint32_t samples_ = 0;
+
+  deadline_id timers_[static_cast<std::size_t>(timer::count)]{};
+  ibv_send_wr wrs_[chunk::capacity]{};
+  ibv_sge sges_[chunk::capacity]{};
+};
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of each transition.
+#include "actors/qp_connect.hpp"
+
+#include "actors/device.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace actor_rdma::actors {
+
+namespace {
+
+ibv_mtu mtu_value(std::uint32_t bytes) noexcept {
+  if (bytes >= 4096)
+    return IBV_MTU_4096;
+  if (bytes >= 2048)
+    return IBV_MTU_2048;
+  if (bytes >= 1024)
+    return IBV_MTU_1024;
+  return bytes >= 512 ? IBV_MTU_512 : IBV_MTU_256;
+}
+
+constexpr std::uint8_t port_number = 1;
+constexpr std::uint8_t min_rnr_timer = 12; // 0.64 ms
+constexpr std::uint8_t rnr_retry = 6;      // 7 would be endless
+
+void keep_failure(qp_incarnation& qp, const base::expected<void>& outcome) {
+  if (!outcome)
+    qp.failure = outcome.error();
+}
+
+} // namespace
+
+link_parameters parameters_of(const device& dev, const qp_connect& peer, const settings& config) {
+  link_parameters p;
+  p.peer = peer.peer;
+  p.peer_port = peer.peer_port;
+  p.gid_index = dev.gid_index();
+  p.mtu = std::min(dev.address().mtu, peer.peer_port.mtu);
+  p.max_dest_reads = dev.address().read_depth;
+  p.max_reads = std::min(dev.address().read_depth, peer.peer_port.read_depth);
+  p.timeout = config.qp_timeout;
+  p.retry_count = config.retry_count;
+  return p;
+}
+
+void make_qp(const device& dev, std::uint32_t depth, qp_incarnation& out) {
+  ibv_qp_init_attr init{};
+  init.send_cq = dev.cq().get();
+  init.recv_cq = dev.cq().get();
+  init.cap.max_send_wr = depth;
+  init.cap.max_recv_wr = 1;
+  init.cap.max_send_sge = 1;
+  init.cap.max_recv_sge = 1;
+  init.qp_type = IBV_QPT_RC;
+  init.sq_sig_all = 0;
+  auto made = verbs::queue_pair::create(dev.pd(), init);
+  if (!made) {
+    out.failure = made.error();
+    return;
+  }
+  out.pair = std::move(*made);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.pkey_index = 0;
+  attr.port_num = port_number;
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  keep_failure(out,
+               out.pair.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+}
+
+void connect_qp(qp_incarnation& qp, const link_parameters& link) {
+  ibv_qp_attr rtr{};
+  rtr.qp_state = IBV_QPS_RTR;
+  rtr.path_mtu = mtu_value(link.mtu);
+  rtr.dest_qp_num = link.peer.qp_num;
+  rtr.rq_psn = link.peer.psn & 0xffffff;
+  rtr.max_dest_rd_atomic = link.max_dest_reads;
+  rtr.min_rnr_timer = min_rnr_timer;
+  rtr.ah_attr.is_global = 1;
+  std::memcpy(&rtr.ah_attr.grh.dgid, link.peer_port.gid.data(), link.peer_port.gid.size());
+  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(link.gid_index);
+  rtr.ah_attr.grh.hop_limit = 64;
+  rtr.ah_attr.dlid = link.peer_port.lid;
+  rtr.ah_attr.port_num = port_number;
+  auto outcome = qp.pair.modify(rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                         IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (!outcome)
+    return keep_failure(qp, outcome);
+  ibv_qp_attr rts{};
+  rts.qp_state = IBV_QPS_RTS;
+  rts.sq_psn = qp.psn;
+  rts.timeout = link.timeout;
+  rts.retry_cnt = link.retry_count;
+  rts.rnr_retry = rnr_retry;
+  rts.max_rd_atomic = link.max_reads;
+  keep_failure(qp, qp.pair.modify(rts, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                           IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+void move_to_error(qp_incarnation& qp) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  keep_failure(qp, qp.pair.modify(attr, IBV_QP_STATE));
+}
+
+void destroy_qp(qp_incarnation& qp) {
+  if (qp.destroyed || !qp.pair) {
+    qp.destroyed = true;
+    return;
+  }
+  const auto outcome = qp.pair.destroy();
+  qp.destroyed = outcome.has_value();
+  keep_failure(qp, outcome);
+}
+
+wr_end classify(ibv_wc_status status) noexcept {
+  switch (status) {
+  case IBV_WC_SUCCESS: return wr_end::success;
+  case IBV_WC_WR_FLUSH_ERR: return wr_end::flushed;
+  case IBV_WC_LOC_LEN_ERR:
+  case IBV_WC_LOC_QP_OP_ERR:
+  case IBV_WC_LOC_PROT_ERR:
+  case IBV_WC_REM_INV_REQ_ERR:
+  case IBV_WC_REM_ACCESS_ERR: return wr_end::refused;
+  default: return wr_end::error;
+  }
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the actors are configured with: the public options, validated, in the form the data path reads.
+#pragma once
+
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace actor_rdma::actors {
+
+struct settings {
+  std::string node = "node";
+  std::uint32_t qps_per_endpoint = 2;
+  std::uint32_t send_queue_depth = 256; ///< WRs per QP, a power of two
+  std::uint32_t slice_bytes = 256 * 1024;
+  std::uint64_t qp_window_bytes = 8ull << 20; ///< bytes ahead on one QP
+  base::duration stall_floor = std::chrono::milliseconds{30};
+  base::duration path_fence = std::chrono::milliseconds{150};
+  base::duration fence_grace = std::chrono::milliseconds{100};
+  base::duration drain_deadline = std::chrono::milliseconds{100};
+  bool remote_fence = true;
+  base::duration remote_fence_timeout = std::chrono::milliseconds{1000};
+  base::duration port_poll = std::chrono::milliseconds{100};
+  base::duration probe_deadline = std::chrono::milliseconds{200};
+  base::duration rebuild_backoff_min = std::chrono::milliseconds{20};
+  base::duration rebuild_backoff_max = std::chrono::milliseconds{500};
+  base::duration connect_deadline = std::chrono::milliseconds{1500};
+  base::duration reconnect_window = std::chrono::milliseconds{500};
+  base::duration stuck_after = std::chrono::seconds{5};
+  std::uint8_t qp_timeout = 12;
+  std::uint8_t retry_count = 7;
+  std::uint8_t read_depth = 16;
+};
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated implementation of lane_env: any number of lanes, of any number of nodes, in one process, one
+// thread and virtual time. CAF actors run on CAF's test coordinator; ring entries, CQ polls, descriptors,
+// deadlines and slow calls are jobs beside them, and which of the runnable jobs goes next is drawn from the
+// seed. The same seed gives the same run, step by step, and the trace says so: it has names and times, never
+// addresses.
+#pragma once
+
+#include "actors/lane_env.hpp"
+#include "base/random.hpp"
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+namespace caf::scheduler {
+class test_coordinator;
+}
+
+namespace actor_rdma::actors {
+
+class sim_lane;
+
+/// Something outside the actors that has its own events: the software NIC's fabric, the control network.
+class sim_source {
+public:
+  virtual ~sim_source() = default;
+  virtual std::optional<base::time_point> next_event() const = 0;
+  /// Makes one thing happen that is due at `now`; false if nothing is. What it did, for the trace, goes to
+  /// `trace`.
+  virtual bool happen(base::time_point now, std::string& trace) = 0;
+};
+
+class sim_world {
+public:
+  explicit sim_world(std::uint64_t seed);
+  ~sim_world();
+  sim_world(const sim_world&) = delete;
+  sim_world& operator=(const sim_world&) = delete;
+
+  /// Ends every actor that is left, so that a failed check never leaves an actor system waiting for its
+  /// actors. What the actors refer to may go after this, and handles of actors must go before the world does.
+  void end();
+  base::manual_clock& clock() noexcept { return clock_; }
+  base::time_point now() const noexcept { return clock_.now(); }
+  caf::actor_system& system() noexcept { return *system_; }
+  lane_env& make_lane(const std::string& name);
+  void add_source(std::shared_ptr<sim_source> source) { sources_.push_back(std::move(source)); }
+  /// Runs `action` at virtual time `at`: faults, submissions.
+  void at(base::time_point at, std::function<void()> action);
+
+  /// One job, or one jump of the clock to the next event. False when nothing is left to happen.
+  bool step();
+  /// Steps until `done` says so; false if `until` comes first or nothing is left to happen.
+  bool run_until(const std::function<bool()>& done, base::time_point until);
+  void run_for(base::duration span);
+
+  void trace(const std::string& line);
+  const std::vector<std::string>& lines() const noexcept { return trace_; }
+  /// Of every choice and every line.
+  std::uint64_t fingerprint() const noexcept { return fingerprint_; }
+  std::uint64_t steps() const noexcept { return steps_; }
+
+private:
+  friend class sim_lane;
+  struct choice {
+    enum class kind : std::uint8_t { actor, lane, source } what;
+    std::size_t index;
+    std::size_t detail;
+  };
+  struct planned {
+    base::time_point at;
+    std::uint64_t order;
+    std::function<void()> action;
+  };
+
+  void mix(std::uint64_t value) noexcept;
+  bool run_planned();
+  std::optional<base::time_point> next_time() const;
+  void run_actor(std::size_t index);
+  void everything_may_have_changed() noexcept;
+
+  base::manual_clock clock_;
+  base::rng random_;
+  caf::actor_system_config config_;
+  std::unique_ptr<caf::actor_system> system_;
+  caf::scheduler::test_coordinator* jobs_ = nullptr;
+  std::vector<std::unique_ptr<sim_lane>> lanes_;
+  std::vector<std::shared_ptr<sim_source>> sources_;
+  std::vector<planned> plan_; ///< sorted by time, then order
+  std::uint64_t next_order_ = 0;
+  std::vector<std::string> trace_;
+  std::uint64_t fingerprint_ = 14695981039346656037ull;
+  std::uint64_t steps_ = 0;
+};
+
+} // namespace actor_rdma::actors

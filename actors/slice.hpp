@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A slice: the piece of a transfer that one WR carries, with everything a QP needs to post it. Slices travel
+// in chunks, preallocated arrays that change hands between the peer actor and QP actors, so that nothing is
+// allocated per slice and one message moves up to 64 of them.
+#pragma once
+
+#include "actors/batch.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace actor_rdma::actors {
+
+/// Made when a slice is issued a second time while its first WR is still out. Carried by QPs, read and
+/// written by the peer actor only.
+struct reissue_record {
+  bool done = false;       ///< one of its WRs succeeded: its bytes are counted
+  std::uint32_t holds = 0; ///< WRs and queue places that carry it
+};
+
+struct slice {
+  batch_state* batch = nullptr;
+  transfer* item = nullptr;
+  reissue_record* record = nullptr;
+  std::uint64_t offset = 0; ///< in the transfer
+  std::uint32_t length = 0;
+  std::uint32_t lkey = 0;
+  std::uint32_t rkey = 0;
+  static constexpr std::uint16_t no_device = 0xffff;
+  std::uint16_t avoid =
+      no_device; ///< local device on which its last WR hung: another one is better, if there is one
+};
+
+/// How one WR ended.
+enum class wr_end : std::uint8_t {
+  success,  ///< success CQE: fenced on both sides
+  flushed,  ///< ended by its QP's end, for no fault of its own; fenced locally
+  error,    ///< error CQE that a path or peer fault explains; fenced locally
+  refused,  ///< error CQE that the request itself explains (key, range, length); fenced locally
+  unposted, ///< never reached the device
+};
+
+struct ended_slice {
+  slice what;
+  wr_end end = wr_end::success;
+};
+
+/// Names a QP to the peer actor that feeds it.
+using slot_id = std::uint16_t;
+
+struct chunk {
+  static constexpr std::size_t capacity = 64;
+  slot_id slot = 0;
+  std::uint16_t generation = 0;
+  std::uint16_t count = 0;
+  std::array<ended_slice, capacity> slices;
+
+  void clear() noexcept { count = 0; }
+  bool full() const noexcept { return count == capacity; }
+  void add(const slice& what, wr_end end) noexcept { slices[count++] = ended_slice{what, end}; }
+};
+
+using chunk_ptr =
+    std::shared_ptr<chunk>; // messages must be copyable; a chunk has one holder at a time all the same
+
+/// Free chunks of one actor. Chunks may be given back to another pool than they came from.
+class chunk_pool {
+public:
+  chunk_ptr take() {
+    if (free_.empty())
+      return std::make_shared<chunk>();
+    auto c = std::move(free_.back());
+    free_.pop_back();
+    c->clear();
+    return c;
+  }
+  void give(chunk_ptr c) {
+    if (free_.size() < keep)
+      free_.push_back(std::move(c));
+  }
+
+private:
+  static constexpr std::size_t keep = 64;
+  std::vector<chunk_ptr> free_;
+};
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cutting, rail choice, and the conditions under which a transfer may end.
+#include "actors/work_queue.hpp"
+
+#include "base/checks.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace actor_rdma::actors {
+
+namespace {
+
+/// Before anything was measured every rail is taken to be equally fast.
+constexpr double assumed_rate = 12.5e9;
+
+} // namespace
+
+slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device) {
+  slot_state s;
+  s.local_device = local_device;
+  s.peer_device = peer_device;
+  slots_.push_back(std::move(s));
+  return static_cast<slot_id>(slots_.size() - 1);
+}
+
+void work_queue::set_usable(slot_id slot, bool usable, std::uint16_t generation) {
+  auto& s = slots_.at(slot);
+  s.usable = usable;
+  s.generation = generation;
+}
+
+bool work_queue::any_usable() const noexcept {
+  return std::any_of(slots_.begin(), slots_.end(), [](const auto& s) { return s.usable; });
+}
+
+void work_queue::submit(std::shared_ptr<batch_state> batch) {
+  batch->serial = next_serial_++;
+  batches_.push_back(std::move(batch));
+}
+
+std::shared_ptr<batch_state> work_queue::find(std::uint64_t serial) const {
+  const auto at = std::lower_bound(batches_.begin(), batches_.end(), serial,
+                                   [](const auto& b, std::uint64_t n) { return b->serial < n; });
+  return at != batches_.end() && (*at)->serial == serial ? *at : nullptr;
+}
+
+std::vector<std::shared_ptr<batch_state>> work_queue::batches_using(const local_buffer& buffer) const {
+  std::vector<std::shared_ptr<batch_state>> found;
+  for (const auto& b : batches_)
+    if (std::any_of(b->locals.begin(), b->locals.end(), [&](const auto& l) { return l.get() == &buffer; }))
+      found.push_back(b);
+  return found;
+}
+
+// -- stopping -------------------------------------------------------------------------------------
+
+void work_queue::stop_transfer(transfer& item, transfer_status how, base::reason cause) {
+  if (item.stop == transfer_status::pending) {
+    item.stop = how;
+    item.cause = cause;
+    sweep_needed_ = sweep_needed_ || item.queued > 0;
+  }
+}
+
+bool work_queue::stop(batch_state& batch, transfer_status how, base::reason cause) {
+  batch.stopped = true;
+  for (auto& item : batch.transfers())
+    if (item.status.load(std::memory_order_relaxed) == transfer_status::pending)
+      stop_transfer(item, how, cause);
+  sweep();
+  bool out = false;
+  for (auto& item : batch.transfers()) {
+    maybe_end(batch, item);
+    out = out || item.wrs > 0;
+  }
+  settle();
+  return out;
+}
+
+void work_queue::stop_all(transfer_status how, base::reason cause) {
+  const auto all = batches_;
+  for (const auto& b : all)
+    stop(*b, how, cause);
+}
+
+/// Throws away queued slices whose transfer was stopped or whose bytes another WR has delivered.
+void work_queue::sweep() {
+  if (!std::exchange(sweep_needed_, false))
+    return;
+  std::deque<slice> keep;
+  std::vector<slice> dropped;
+  for (const auto& s : again_) {
+    if (s.item->stop != transfer_status::pending || (s.record != nullptr && s.record->done))
+      dropped.push_back(s);
+    else
+      keep.push_back(s);
+  }
+  again_.swap(keep);
+  for (const auto& s : dropped) {
+    --s.item->queued;
+    drop_hold(s.record);
+    maybe_end(*s.batch, *s.item);
+  }
+}
+
+// -- pulling --------------------------------------------------------------------------------------
+
+/// How many slices wait, counted no further than `enough`.
+std::size_t work_queue::waiting_upto(std::size_t enough) const noexcept {
+  auto n = again_.size();
+  for (auto i = fresh_; i < batches_.size() && n < enough; ++i) {
+    const auto items = batches_[i]->transfers();
+    for (auto k = batches_[i]->next; k < items.size() && n < enough; ++k)
+      n += (items[k].length - items[k].cut + config_.slice_bytes - 1) / config_.slice_bytes;
+  }
+  return std::min(n, enough);
+}
+
+bool work_queue::usable_elsewhere(std::uint16_t device) const noexcept {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [&](const auto& s) { return s.usable && s.local_device != device; });
+}
+
+/// The slot with the least expected finish time of `bytes` more; none when every usable one is full.
+work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t avoid) {
+  slot_state* best = nullptr;
+  double best_finish = std::numeric_limits<double>::max();
+  const auto n = slots_.size();
+  ++turn_;
+  for (std::size_t k = 0; k < n; ++k) {
+    auto& s = slots_[(turn_ + k) % n];
+    if (!s.usable || s.local_device == avoid || s.out >= config_.send_queue_depth ||
+        (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
+      continue;
+    const auto finish = static_cast<double>(s.out_bytes + bytes) / (s.rate > 0 ? s.rate : assumed_rate);
+    if (finish < best_finish) {
+      best_finish = finish;
+      best = &s;
+    }
+  }
+  return best;
+}
+
+bool work_queue::next_again(slice& out, const slot_state& slot) {
+  while (!again_.empty()) {
+    out = again_.front();
+    if (out.avoid == slot.local_device && usable_elsewhere(out.avoid))
+      return false;
+    again_.pop_front();
+    --out.item->queued;
+    if (out.item->stop == transfer_status::pending && (out.record == nullptr || !out.record->done))
+      return true;
+    drop_hold(out.record);
+    maybe_end(*out.batch, *out.item);
+  }
+  return false;
+}
+
+bool work_queue::next_fresh(slice& out) {
+  while (fresh_ < batches_.size()) {
+    auto& b = *batches_[fresh_];
+    const auto items = b.transfers();
+    while (b.next < items.size()) {
+      auto& t = items[b.next];
+      if (t.stop != transfer_status::pending || t.cut == t.length) {
+        ++b.next;
+        continue;
+      }
+      out = slice{};
+      out.batch = &b;
+      out.item = &t;
+      out.offset = t.cut;
+      out.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(t.length - t.cut, config_.slice_bytes));
+      t.cut += out.length;
+      if (t.cut == t.length)
+        ++b.next;
+      return true;
+    }
+    ++fresh_;
+  }
+  return false;
+}
+
+bool work_queue::next_slice(slice& out, const slot_state& slot) {
+  return next_again(out, slot) || next_fresh(out);
+}
+
+/// Keys depend on the rail, so they are filled in when the rail is known.
+void work_queue::aim(slice& what, const slot_state& slot) const {
+  what.lkey = what.batch->locals[what.item->local_buffer]->lkeys[slot.local_device];
+  const auto& rkeys = what.batch->target().published.buffers[what.item->remote_buffer].rkeys;
+  what.rkey = slot.peer_device < rkeys.size() ? rkeys[slot.peer_device] : 0;
+}
+
+bool work_queue::pull(chunk& out) {
+  if (again_.empty() && fresh_ >= batches_.size())
+    return false;
+  auto* slot = choose(config_.slice_bytes, again_.empty() ? slice::no_device : again_.front().avoid);
+  if (slot == nullptr)
+    slot = choose(config_.slice_bytes, slice::no_device);
+  if (slot == nullptr)
+    return false;
+  // Share what waits between the usable slots, so that a short queue still uses every rail.
+  const auto usable = static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [](const auto& x) { return x.usable; }));
+  const auto share =
+      usable > 1 ? (waiting_upto(usable * chunk::capacity) + usable - 1) / usable : chunk::capacity;
+  out.slot = static_cast<slot_id>(slot - slots_.data());
+  out.generation = slot->generation;
+  slice s;
+  while (out.count < share && slot->out < config_.send_queue_depth &&
+         (slot->out == 0 || slot->out_bytes < config_.qp_window_bytes) && next_slice(s, *slot)) {
+    aim(s, *slot);
+    ++s.item->wrs;
+    ++slot->out;
+    slot->out_bytes += s.length;
+    out.add(s, wr_end::success);
+  }
+  settle();
+  return out.count > 0;
+}
+
+} // namespace actor_rdma::actors

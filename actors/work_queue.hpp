@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The work for one peer: open batches, slices that must be issued again, and the account of what every QP
+// holds. QPs pull from it by credit; which rail gets a slice, and where a transfer is cut, is decided at the
+// pull, so nothing is pinned to a rail that died meanwhile. It decides when a transfer has ended, and it is
+// the one place that may: no terminal status while a WR of the transfer could touch memory, ours (WRs out) or
+// the peer's (remote fences). Pure: no CAF, no verbs, no clock, no threads.
+#pragma once
+
+#include "actors/settings.hpp"
+#include "actors/slice.hpp"
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace actor_rdma::actors {
+
+/// What the queue tells its owner, who turns it into messages.
+class work_queue_owner {
+public:
+  /// Every transfer of the batch has ended; the queue lets go of it. Its waiter is woken right after this
+  /// call.
+  virtual void batch_ended(const std::shared_ptr<batch_state>& ended) = 0;
+
+protected:
+  ~work_queue_owner() = default;
+};
+
+class work_queue {
+public:
+  work_queue(const settings& config, work_queue_owner& owner) : config_(config), owner_(owner) {}
+
+  // QPs
+  slot_id add_slot(std::uint16_t local_device, std::uint16_t peer_device);
+  /// The QP may be given work (it is ACTIVE), or not. A new generation starts with nothing out.
+  void set_usable(slot_id slot, bool usable, std::uint16_t generation);
+  bool any_usable() const noexcept;
+
+  // batches
+  void submit(std::shared_ptr<batch_state> batch);
+  /// Ends every transfer of the batch that has not ended: what is unposted never starts; what is posted ends
+  /// when it is fenced. Returns true when WRs are still out, so that somebody must see to their fence.
+  bool stop(batch_state& batch, transfer_status how, base::reason cause);
+  /// The same for all batches (peer dead, shutdown).
+  void stop_all(transfer_status how, base::reason cause);
+  std::shared_ptr<batch_state> find(std::uint64_t serial) const;
+  std::vector<std::shared_ptr<batch_state>> batches_using(const local_buffer& buffer) const;
+
+  /// Fills `out` (empty, with room) for the slot that would finish it first; false when no slot has credit or
+  /// there is nothing to send. The caller sends the chunk to out.slot.
+  bool pull(chunk& out);
+
+  /// WRs of a slot's generation have ended (their local fence is proven, or they never were posted).
+  void ended(const chunk& what, base::time_point now);
+  /// WRs of the slot are suspected to hang: their slices wait for another QP, while the WRs stay out. The
+  /// slices carry the records that reissue() of the QP attached.
+  void suspected(const chunk& what);
+  /// The peer can no longer be written to by generations <= `generation` of the slot; or nobody confirmed it.
+  void remote_fenced(slot_id slot, std::uint16_t generation, bool confirmed);
+
+  // for snapshots
+  std::uint64_t open_transfers() const noexcept;
+  std::uint64_t outstanding() const noexcept;
+  std::uint64_t waiting_slices() const noexcept { return again_.size(); }
+  base::time_point oldest_submit() const noexcept;
+  std::uint64_t open_batches() const noexcept { return batches_.size(); }
+
+private:
+  struct slot_state {
+    std::uint16_t local_device = 0;
+    std::uint16_t peer_device = 0;
+    bool usable = false;
+    std::uint16_t generation = 0;
+    std::uint16_t fenced_upto = 0; ///< remote fence of generations <= this is settled; generations start at 1
+    std::uint32_t out = 0;         ///< WRs handed to the QP and not yet ended
+    std::uint64_t out_bytes = 0;
+    double rate = 0; ///< bytes per second, smoothed; 0 until measured
+    base::time_point last_end{};
+    struct waiter {
+      std::uint16_t generation;
+      transfer* item;
+      batch_state* batch;
+    };
+    std::vector<waiter> waiters; ///< transfers that wait for this slot's remote fence
+  };
+
+  slot_state* choose(std::uint64_t bytes, std::uint16_t avoid);
+  bool next_slice(slice& out, const slot_state& slot);
+  bool next_again(slice& out, const slot_state& slot);
+  bool usable_elsewhere(std::uint16_t device) const noexcept;
+  bool next_fresh(slice& out);
+  void aim(slice& what, const slot_state& slot) const;
+  void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what);
+  void requeue(const slice& what);
+  void count_success(const slice& what);
+  void drop_hold(reissue_record* record);
+  void stop_transfer(transfer& item, transfer_status how, base::reason cause);
+  void sweep();
+  void maybe_end(batch_state& batch, transfer& item);
+  void touch(batch_state& batch);
+  void settle();
+  std::size_t waiting_upto(std::size_t enough) const noexcept;
+
+  const settings& config_;
+  work_queue_owner& owner_;
+  std::vector<slot_state> slots_;
+  std::vector<std::shared_ptr<batch_state>> batches_; ///< open ones, by arrival
+  std::size_t fresh_ = 0;                             ///< first batch that may have uncut bytes
+  std::deque<slice> again_;                           ///< bounded by the send queues: each was posted once
+  bool sweep_needed_ = false;
+  std::vector<batch_state*> touched_;
+  std::uint64_t next_serial_ = 1;
+  std::size_t turn_ = 0; ///< breaks ties between equal rails in turn
+};
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of WRs and of transfers: the conditions under which a transfer may end, and who is told.
+#include "actors/work_queue.hpp"
+#include "base/checks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace actor_rdma::actors {
+
+namespace {
+
+constexpr double smoothing = 0.2;
+
+bool later_generation(std::uint16_t a, std::uint16_t b) noexcept {
+  return static_cast<std::int16_t>(a - b) > 0;
+}
+
+} // namespace
+
+// -- ends of WRs ----------------------------------------------------------------------------------
+
+void work_queue::drop_hold(reissue_record* record) {
+  if (record != nullptr && --record->holds == 0)
+    delete record;
+}
+
+void work_queue::count_success(const slice& what) {
+  if (what.record != nullptr) {
+    if (std::exchange(what.record->done, true))
+      return;
+    sweep_needed_ = sweep_needed_ || what.item->queued > 0;
+  }
+  auto& done = what.item->done;
+  done.store(done.load(std::memory_order_relaxed) + what.length, std::memory_order_relaxed);
+}
+
+/// The slice is to be issued again, unless another WR has delivered it, still may, or its transfer was
+/// stopped.
+void work_queue::requeue(const slice& what) {
+  if (what.item->stop != transfer_status::pending)
+    return drop_hold(what.record);
+  if (what.record != nullptr && (what.record->done || what.record->holds > 1))
+    return drop_hold(what.record);
+  again_.push_back(what);
+  ++what.item->queued;
+}
+
+void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& e) {
+  auto& item = *e.what.item;
+  ACTOR_RDMA_ASSERT(item.wrs > 0, "a WR ends once");
+  --item.wrs;
+  --slot.out;
+  slot.out_bytes -= e.what.length;
+  const bool wrote = item.op == operation::write && e.end != wr_end::success && e.end != wr_end::unposted;
+  if (wrote && config_.remote_fence && later_generation(generation, slot.fenced_upto)) {
+    // Packets of this WR may still be under way to the peer, and its QP there may accept them.
+    slot.waiters.push_back({generation, &item, e.what.batch});
+    ++item.fences;
+  }
+  switch (e.end) {
+  case wr_end::success:
+    count_success(e.what);
+    drop_hold(e.what.record);
+    break;
+  case wr_end::refused:
+    stop_transfer(item, transfer_status::failed, base::reason::request_fault);
+    drop_hold(e.what.record);
+    break;
+  case wr_end::flushed:
+  case wr_end::error:
+  case wr_end::unposted: requeue(e.what); break;
+  }
+}
+
+void work_queue::ended(const chunk& what, base::time_point now) {
+  auto& slot = slots_.at(what.slot);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < what.count; ++i) {
+    const auto& e = what.slices[i];
+    end_wr(slot, what.generation, e);
+    bytes += e.end == wr_end::success ? e.what.length : 0;
+  }
+  sweep();
+  for (std::size_t i = 0; i < what.count; ++i)
+    maybe_end(*what.slices[i].what.batch, *what.slices[i].what.item);
+  const auto busy = now - slot.last_end;
+  if (bytes > 0 && slot.out > 0 && busy > base::duration::zero()) {
+    const auto rate = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();
+    slot.rate = slot.rate > 0 ? slot.rate + smoothing * (rate - slot.rate) : rate;
+  }
+  slot.last_end = now;
+  settle();
+}
+
+void work_queue::suspected(const chunk& what) {
+  for (std::size_t i = 0; i < what.count; ++i) {
+    const auto& s = what.slices[i].what;
+    if (s.item->stop != transfer_status::pending || s.record->done) {
+      drop_hold(s.record);
+      continue;
+    }
+    again_.push_back(s);
+    ++s.item->queued;
+  }
+}
+
+void work_queue::remote_fenced(slot_id id, std::uint16_t generation, bool confirmed) {
+  auto& slot = slots_.at(id);
+  if (!later_generation(generation, slot.fenced_upto))
+    return;
+  slot.fenced_upto = generation;
+  std::vector<slot_state::waiter> settled;
+  const auto keep = std::partition(slot.waiters.begin(), slot.waiters.end(),
+                                   [&](const auto& w) { return later_generation(w.generation, generation); });
+  settled.assign(keep, slot.waiters.end());
+  slot.waiters.erase(keep, slot.waiters.end());
+  for (const auto& w : settled) {
+    --w.item->fences;
+    w.item->unconfirmed = w.item->unconfirmed || !confirmed;
+    maybe_end(*w.batch, *w.item);
+  }
+  settle();
+}
+
+// -- ends of transfers ----------------------------------------------------------------------------
+
+void work_queue::maybe_end(batch_state& batch, transfer& item) {
+  if (item.wrs > 0 || item.fences > 0 || item.queued > 0 ||
+      item.status.load(std::memory_order_relaxed) != transfer_status::pending)
+    return;
+  if (item.done.load(std::memory_order_relaxed) == item.length) {
+    item.late = item.stop == transfer_status::timed_out;
+    item.cause = base::reason::none;
+    batch.publish(item, transfer_status::completed);
+  } else if (item.stop != transfer_status::pending) {
+    batch.publish(item, item.stop);
+  } else {
+    return;
+  }
+  ++batch.ended;
+  touch(batch);
+}
+
+void work_queue::touch(batch_state& batch) {
+  if (touched_.empty() || touched_.back() != &batch)
+    touched_.push_back(&batch);
+}
+
+/// Tells waiters, once per batch and step, and lets go of batches that have ended.
+void work_queue::settle() {
+  std::vector<std::shared_ptr<batch_state>> ended; // keeps them alive until touched_ has been walked
+  for (auto* b : touched_) {
+    if (b->ended < b->transfers().size()) {
+      b->flush();
+      continue;
+    }
+    const auto at = std::lower_bound(batches_.begin(), batches_.end(), b->serial,
+                                     [](const auto& x, std::uint64_t n) { return x->serial < n; });
+    if (at == batches_.end() || at->get() != b)
+      continue; // let go of already in this step
+    if (static_cast<std::size_t>(at - batches_.begin()) < fresh_)
+      --fresh_;
+    ended.push_back(std::move(*at));
+    batches_.erase(at);
+  }
+  touched_.clear();
+  for (auto& b : ended) {
+    owner_.batch_ended(b);
+    b->flush();
+  }
+}
+
+std::uint64_t work_queue::open_transfers() const noexcept {
+  std::uint64_t n = 0;
+  for (const auto& b : batches_)
+    n += b->transfers().size() - b->ended;
+  return n;
+}
+
+std::uint64_t work_queue::outstanding() const noexcept {
+  std::uint64_t n = 0;
+  for (const auto& s : slots_)
+    n += s.out;
+  return n;
+}
+
+base::time_point work_queue::oldest_submit() const noexcept {
+  return batches_.empty() ? base::time_point{} : batches_.front()->submitted;
+}
+
+} // namespace actor_rdma::actors

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building and driving of simulated nodes.
+#include "tests/sim/cluster.hpp"
+
+#include "base/checks.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::sim {
+
+namespace {
+
+constexpr auto patience = std::chrono::seconds{60}; // virtual
+
+class fabric_source final : public actors::sim_source {
+public:
+  explicit fabric_source(std::shared_ptr<verbs::soft::fabric> f) : fabric_(std::move(f)) {}
+  std::optional<base::time_point> next_event() const override { return fabric_->next_event(); }
+  bool happen(base::time_point now, std::string& trace) override {
+    trace = "nic";
+    fabric_->advance(now);
+    return true;
+  }
+
+private:
+  std::shared_ptr<verbs::soft::fabric> fabric_;
+};
+
+class network_source final : public actors::sim_source {
+public:
+  explicit network_source(bootstrap::memory_network& n) : network_(n) {}
+  std::optional<base::time_point> next_event() const override { return network_.next_event(); }
+  bool happen(base::time_point now, std::string& trace) override {
+    network_.set_now(now);
+    const auto due = network_.due();
+    if (due.empty())
+      return false;
+    trace = fmt::format("control: {} at {}", due.front().what, due.front().node);
+    return network_.deliver_one();
+  }
+
+private:
+  bootstrap::memory_network& network_;
+};
+
+} // namespace
+
+// -- machine --------------------------------------------------------------------------------------
+
+machine::machine(cluster& in, const node_options& how) : in_(in), name_(how.name) {
+  std::vector<verbs::soft::device_options> nics;
+  for (std::size_t i = 0; i < how.devices; ++i) {
+    nics.push_back(how.nic);
+    nics.back().name = fmt::format("soft{}", i);
+  }
+  auto host = in.fabric_->attach(name_, nics);
+  ACTOR_RDMA_ASSERT(host.has_value(), "the host attaches");
+  host_ = std::move(*host);
+  actors::engine::parts p;
+  p.config = how.config;
+  p.config.node = name_;
+  auto& lane = in.world_->make_lane(name_);
+  p.self = lane.random() | 1;
+  p.events = std::shared_ptr<observe::event_sink>(this, [](auto*) {});
+  p.lanes = {&lane};
+  p.channel = in.network_->make_channel(name_);
+  p.batch_done = [](const auto&) {};
+  const auto devices = host_->verbs().list_devices();
+  ACTOR_RDMA_ASSERT(devices.has_value(), "the host has devices");
+  auto probe = std::make_shared<actors::probe_page>();
+  probe->incarnation = p.self;
+  for (std::size_t i = 0; i < devices->size(); ++i) {
+    auto open = actors::open_device::open(host_->verbs(), (*devices)[i], probe, i, devices->size(), 8192);
+    ACTOR_RDMA_ASSERT(open.has_value(), "the device opens");
+    p.devices.push_back(std::move(*open));
+  }
+  engine_ = std::make_unique<actors::engine>(std::move(p));
+  const auto address = engine_->channel().listen(name_);
+  ACTOR_RDMA_ASSERT(address.has_value(), "the node listens");
+  address_ = *address;
+}
+
+machine::~machine() = default;
+
+std::shared_ptr<actors::local_buffer> machine::memory(std::size_t length, bool publish) {
+  blocks_.push_back(std::make_unique<std::byte[]>(length));
+  std::shared_ptr<actors::local_buffer> made;
+  engine_->register_memory(reinterpret_cast<std::uint64_t>(blocks_.back().get()), length, publish,
+                           [&](auto outcome) {
+                             ACTOR_RDMA_ASSERT(outcome.has_value(), "memory is registered");
+                             made = *outcome;
+                           });
+  in_.world_->run_until([&] { return made != nullptr; }, in_.now() + patience);
+  return made;
+}
+
+void machine::deregister(const std::shared_ptr<actors::local_buffer>& what) {
+  bool done = false;
+  engine_->deregister_memory(what, false, patience, [&](auto outcome) { done = outcome.has_value(); });
+  in_.world_->run_until([&] { return done; }, in_.now() + patience);
+}
+
+base::expected<actors::peer_ref> machine::connect(const machine& peer) {
+  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
+  engine_->import_peer(peer.address(), [outcome](auto r) { *outcome = std::move(r); });
+  in_.world_->run_until([&] { return outcome->has_value(); }, in_.now() + patience);
+  if (!*outcome)
+    return base::fail(base::reason::timeout, "sim", "import did not answer");
+  return std::move(**outcome);
+}
+
+base::expected<std::shared_ptr<actors::batch_state>>
+machine::submit(const actors::peer_ref& to, const std::vector<transfer_request>& what,
+                base::duration deadline) {
+  auto memory = to.view->memory();
+  if (!memory)
+    return base::fail(base::reason::peer_dead, "sim", "the peer is not connected");
+  auto batch =
+      actors::make_batch(engine_->buffers(), std::move(memory), what, in_.now(), in_.now() + deadline);
+  if (batch)
+    actors::engine::submit_to(to, *batch);
+  return batch;
+}
+
+void machine::on_event(const observe::event& what) {
+  events.push_back(what);
+  in_.world_->trace(fmt::format("{} {} {} {} {} {}", what.subject, to_string(what.kind), what.from, what.to,
+                                what.detail, what.kind == observe::event_kind::transition ? 0 : what.value));
+}
+
+bool machine::stop() {
+  bool over = false;
+  bool clean = false;
+  engine_->stop("the test ends", [&](std::vector<std::string> left) {
+    over = true;
+    clean = left.empty();
+  });
+  in_.world_->run_until([&] { return over; }, in_.now() + patience);
+  engine_->channel().stop();
+  return over && clean;
+}
+
+std::size_t machine::count(observe::event_kind kind) const {
+  return static_cast<std::size_t>(
+      std::count_if(events.begin(), events.end(), [&](const auto& e) { return e.kind == kind; }));
+}
+
+// -- cluster --------------------------------------------------------------------------------------
+
+cluster::cluster(std::uint64_t seed)
+    : network_(std::make_unique<bootstrap::memory_network>()),
+      world_(std::make_unique<actors::sim_world>(seed)) {
+  verbs::soft::fabric_options o;
+  o.clock = &world_->clock();
+  o.seed = seed;
+  auto made = verbs::soft::fabric::open(o);
+  ACTOR_RDMA_ASSERT(made.has_value(), "a private fabric opens");
+  fabric_ = std::move(*made);
+  world_->add_source(std::make_shared<fabric_source>(fabric_));
+  world_->add_source(std::make_shared<network_source>(*network_));
+  network_->set_now(world_->now());
+}
+
+cluster::~cluster() {
+  world_->end(); // its actors first: they refer to everything else
+  machines_.clear();
+}
+
+machine& cluster::add(const node_options& how) {
+  machines_.push_back(std::make_unique<machine>(*this, how));
+  return *machines_.back();
+}
+
+std::vector<verbs::soft::log_entry> cluster::log() const {
+  std::uint64_t next = 0;
+  return fabric_->read_log(0, next);
+}
+
+std::optional<verbs::soft::log_entry> cluster::first(verbs::soft::log_kind kind,
+                                                     const std::string& device) const {
+  for (const auto& e : log())
+    if (e.kind == kind && (device.empty() || e.device == device))
+      return e;
+  return std::nullopt;
+}
+
+} // namespace actor_rdma::sim

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Start and end of a transport.
+#include "transport/core.hpp"
+
+#include "actors/lane_scheduler.hpp"
+#include "base/log.hpp"
+#include "base/random.hpp"
+#include "transport/fork_guard.hpp"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::detail {
+
+namespace {
+
+/// Room for 64 endpoints of 2 QPs and 256 WRs each on one device.
+constexpr std::uint32_t cq_entries = 1u << 16;
+
+actors::settings settings_of(const options& o) {
+  actors::settings s;
+  s.node = o.name;
+  s.qps_per_endpoint = o.qps_per_endpoint;
+  s.send_queue_depth = o.send_queue_depth;
+  s.slice_bytes = o.slice_bytes;
+  s.stall_floor = o.stall_floor;
+  s.path_fence = o.path_fence;
+  s.fence_grace = o.fence_grace;
+  s.drain_deadline = o.drain_deadline;
+  s.remote_fence = o.remote_fence;
+  s.remote_fence_timeout = o.remote_fence_timeout;
+  s.port_poll = o.port_poll;
+  s.rebuild_backoff_max = o.rebuild_backoff_max;
+  s.connect_deadline = o.connect_deadline;
+  s.reconnect_window = o.reconnect_window;
+  s.stuck_after = o.stuck_after;
+  s.qp_timeout = o.qp_timeout;
+  s.retry_count = o.retry_count;
+  s.read_depth = o.read_depth;
+  return s;
+}
+
+verbs::soft::nic_mode mode_of(const std::string& name) {
+  if (name == "paced")
+    return verbs::soft::nic_mode::paced;
+  return name == "null" ? verbs::soft::nic_mode::null : verbs::soft::nic_mode::immediate;
+}
+
+} // namespace
+
+core::core(const options& opts)
+    : opts_(opts), self_(base::entropy_seed() | 1), born_in_process_(process_generation()),
+      lane_events_(opts.name, opts.events) {}
+
+core::~core() = default;
+
+base::expected<std::shared_ptr<core>> core::create(const options& opts) {
+  if (auto good = validate(opts); !good)
+    return base::fail(good.error());
+  std::shared_ptr<core> made(new core(opts));
+  if (auto started = made->start(); !started) {
+    made->release();
+    return base::fail(started.error());
+  }
+  return made;
+}
+
+base::expected<std::vector<actors::open_device>> core::open_devices() {
+  auto list = table_->list_devices();
+  if (!list)
+    return base::fail(list.error());
+  std::vector<ibv_device*> chosen;
+  std::string names;
+  for (auto* d : *list) {
+    const std::string name = table_->get_device_name(d);
+    names += (names.empty() ? "" : ", ") + name;
+    if (opts_.devices.empty() || std::count(opts_.devices.begin(), opts_.devices.end(), name) > 0)
+      chosen.push_back(d);
+  }
+  for (const auto& wanted : opts_.devices)
+    if (std::none_of(list->begin(), list->end(),
+                     [&](auto* d) { return wanted == table_->get_device_name(d); }))
+      return base::fail(base::reason::not_found, "transport",
+                        fmt::format("there is no device {}, there are: {}", wanted, names));
+  if (chosen.empty())
+    return base::fail(base::reason::not_found, "transport", "there is no RDMA device");
+  auto probe = std::make_shared<actors::probe_page>();
+  probe->incarnation = self_;
+  std::vector<actors::open_device> open;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    auto d = actors::open_device::open(*table_, chosen[i], probe, i, chosen.size(), cq_entries);
+    if (!d)
+      return base::fail(d.error());
+    open.push_back(std::move(*d));
+  }
+  return open;
+}
+
+base::expected<void> core::start() {
+  if (opts_.fabric == fabric_kind::soft) {
+    verbs::soft::fabric_options f;
+    f.name = opts_.soft.fabric;
+    auto fabric =
+        opts_.soft.private_fabric ? opts_.soft.private_fabric : std::shared_ptr<verbs::soft::fabric>{};
+    if (!fabric) {
+      auto made = verbs::soft::fabric::open(f);
+      if (!made)
+        return base::fail(made.error());
+      fabric = std::move(*made);
+    }
+    fabric_ = std::move(fabric);
+    std::vector<verbs::soft::device_options> nics(opts_.soft.devices);
+    for (std::size_t i = 0; i < nics.size(); ++i) {
+      nics[i].name = fmt::format("soft{}", i);
+      nics[i].mode = mode_of(opts_.soft.mode);
+      nics[i].rate_gbit_s = opts_.soft.rate_gbit_s;
+      nics[i].latency = opts_.soft.latency;
+    }
+    auto host = fabric_->attach(opts_.soft.host, nics);
+    if (!host)
+      return base::fail(host.error());
+    host_ = std::move(*host);
+    table_ = &host_->verbs();
+  } else {
+    auto table = verbs::system_provider();
+    if (!table)
+      return base::fail(table.error());
+    table_ = *table;
+  }
+  auto devices = open_devices();
+  if (!devices)
+    return base::fail(devices.error());
+  auto channel = bootstrap::tcp_channel::create();
+  if (!channel)
+    return base::fail(channel.error());
+  channel_ = std::move(*channel);
+
+  actors::lane_scheduler_options lanes;
+  lanes.lanes = opts_.lanes;
+  lanes.pin = opts_.pin_lanes;
+  lanes.lane.spin = opts_.lane_spin;
+  lanes.lane.gap_threshold = opts_.stall_floor / 4;
+  lanes.lane.observer = &lane_events_;
+  actors::use_lanes(config_, lanes);
+  system_ = std::make_unique<caf::actor_system>(config_);
+  completions_ = std::make_unique<completion_thread>();
+
+  actors::engine::parts p;
+  p.config = settings_of(opts_);
+  p.self = self_;
+  p.events = opts_.events;
+  p.devices = std::move(*devices);
+  auto* scheduler = actors::lanes_of(*system_);
+  for (std::size_t i = 0; i < scheduler->lane_count(); ++i)
+    p.lanes.push_back(&scheduler->at(i));
+  p.channel = channel_;
+  p.batch_done = [this](const auto& batch) { batch_done(batch); };
+  engine_ = std::make_unique<actors::engine>(std::move(p));
+  if (!opts_.listen.empty()) {
+    auto address = channel_->listen(opts_.listen);
+    if (!address) {
+      shutdown(opts_.shutdown_timeout);
+      return base::fail(address.error());
+    }
+    address_ = *address;
+  }
+  return {};
+}
+
+shutdown_report core::shutdown(base::duration timeout) {
+  std::lock_guard lock(shutdown_mutex_);
+  if (down_.exchange(true) || !engine_ || born_in_process_ != process_generation())
+    return report_;
+  const auto until = base::mono_clock::now() + timeout;
+  auto over = std::make_shared<std::promise<std::vector<std::string>>>();
+  auto answer = over->get_future();
+  engine_->stop("the transport shuts down",
+                [over](std::vector<std::string> left) { over->set_value(std::move(left)); });
+  const bool ended =
+      answer.wait_until(std::chrono::steady_clock::now() + timeout) == std::future_status::ready;
+  if (ended) {
+    report_.quarantined = answer.get();
+  } else {
+    for (const auto& s : snapshot(std::chrono::milliseconds{100}))
+      if (s.state != "RETIRED" && s.state != "STOPPED")
+        report_.quarantined.push_back(observe::to_line(s));
+  }
+  report_.clean = ended && report_.quarantined.empty();
+  channel_->stop();
+  const bool callbacks_ended = completions_->stop_within(
+      std::max<base::duration>(until - base::mono_clock::now(), std::chrono::milliseconds{100}));
+  if (!callbacks_ended) {
+    report_.clean = false;
+    report_.quarantined.emplace_back("a completion callback that does not return");
+  }
+  if (report_.clean) {
+    release();
+    return report_;
+  }
+  // Something may still refer to devices and memory: everything stays, on purpose, for the rest of the
+  // process's life.
+  for (const auto& what : report_.quarantined)
+    base::log(base::level::error, "transport", "{}: left behind at shutdown: {}", opts_.name, what);
+  new std::shared_ptr<core>(shared_from_this());
+  return report_;
+}
+
+/// In the order in which things refer to each other.
+void core::release() {
+  {
+    std::lock_guard lock(mutex_);
+    peers_.clear();
+    buffers_.clear();
+  }
+  engine_.reset();
+  system_.reset();
+  channel_.reset();
+  completions_.reset();
+  table_ = nullptr;
+  host_.reset();
+  fabric_.reset();
+}
+
+} // namespace actor_rdma::detail

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that can be configured, with defaults. Times are std::chrono here and carry their unit in the
+// names of the command line and JSON forms (stall_floor_ms).
+#pragma once
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace actor_rdma {
+
+namespace observe {
+class event_sink;
+}
+namespace verbs::soft {
+class fabric;
+}
+
+/// Which verbs implementation carries the data.
+enum class fabric_kind : std::uint8_t { soft, verbs };
+
+/// The software NIC of this process; ignored with fabric_kind::verbs.
+struct soft_nic_options {
+  /// A fabric of this process that several of its transports share; empty: see `fabric`.
+  std::shared_ptr<verbs::soft::fabric> private_fabric;
+  std::string fabric;                                    ///< shared segment; empty: private to this transport
+  std::string host = "host";                             ///< name of this virtual host
+  std::uint32_t devices = 1;                             ///< soft0, soft1, ...
+  std::string mode = "inline";                           ///< inline, paced or null
+  double rate_gbit_s = 25.0;                             ///< paced only
+  base::duration latency = std::chrono::microseconds{5}; ///< paced only
+};
+
+struct options {
+  std::string name = "node"; ///< for people: in logs, events and the peer's messages
+  fabric_kind fabric = fabric_kind::soft;
+  soft_nic_options soft;
+  std::vector<std::string> devices; ///< only these; empty: all
+  std::string listen;               ///< "host:port", port 0 = any; empty: does not listen
+
+  std::uint32_t lanes = 0; ///< 0: max(1, min(4, cores/2 - 1))
+  bool pin_lanes = false;
+  base::duration lane_spin = std::chrono::microseconds{50}; ///< idle time before a lane sleeps
+
+  std::uint32_t qps_per_endpoint = 2;
+  std::uint32_t send_queue_depth = 256; ///< WRs per QP
+  std::uint32_t slice_bytes = 256 * 1024;
+  std::uint32_t max_open_batches = 4096;
+
+  base::duration default_deadline = std::chrono::seconds{30};
+  base::duration stall_floor = std::chrono::milliseconds{30};
+  base::duration path_fence = std::chrono::milliseconds{150};
+  base::duration fence_grace =
+      std::chrono::milliseconds{100}; ///< for posted WRs of an expired or cancelled transfer
+  base::duration drain_deadline =
+      std::chrono::milliseconds{100}; ///< for flushes after ERR, then the QP is destroyed
+  bool remote_fence = true;           ///< switched off only by the test which shows that it is needed
+  base::duration remote_fence_timeout = std::chrono::milliseconds{1000};
+  base::duration port_poll = std::chrono::milliseconds{100};
+  base::duration rebuild_backoff_max = std::chrono::milliseconds{500};
+  base::duration connect_deadline =
+      std::chrono::milliseconds{1500}; ///< of one attempt: verbs calls, peer's answer, probe
+  base::duration reconnect_window =
+      std::chrono::milliseconds{500}; ///< lost control link: the same incarnation goes on
+  base::duration stuck_after = std::chrono::seconds{5};
+  base::duration shutdown_timeout = std::chrono::seconds{5};
+
+  std::uint8_t qp_timeout = 12; ///< ibv_modify_qp(3) timeout: 4.096 us * 2^n
+  std::uint8_t retry_count = 7;
+  std::uint8_t read_depth = 16;
+
+  /// Receives every event; see observe/events.hpp for what a sink may do.
+  std::shared_ptr<observe::event_sink> events;
+};
+
+/// Refuses what is out of range, naming the option and the accepted values.
+base::expected<void> validate(const options& opts);
+
+} // namespace actor_rdma
