@@ -47,7 +47,9 @@ engine::engine(parts from)
   channel_->start(*router_);
 }
 
-engine::~engine() = default;
+engine::~engine() {
+  channel_->stop(); // it must not call the router any more
+}
 
 void engine::register_memory(std::uint64_t addr, std::uint64_t length, bool published,
                              std::function<void(base::expected<std::shared_ptr<local_buffer>>)> done) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ports that go down and come back, control links that are lost, and peers that die.
+#include "tests/sim/load.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace actor_rdma;
+using namespace std::chrono_literals;
+
+namespace {
+
+sim::node_options paced(const char* name, std::size_t devices) {
+  sim::node_options o;
+  o.name = name;
+  o.devices = devices;
+  o.nic.mode = verbs::soft::nic_mode::paced;
+  return o;
+}
+
+} // namespace
+
+TEST_CASE(
+    "a port that goes down with WRs out: they are re-issued at once and the rail is back within a second") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(paced("a", 2));
+    auto& b = c.add(paced("b", 2));
+    sim::load load(c, a, b, 64 * 1024, 64, 4);
+    REQUIRE(load.connected());
+    const auto batch = load.send(1);
+    REQUIRE(batch);
+    c.world().run_for(200us);
+    REQUIRE(c.fabric().set_hang("a/soft0", true));
+    REQUIRE(c.fabric().set_link("a/soft0", false));
+    const auto down = c.now();
+    REQUIRE(c.world().run_until([&] { return a.count(observe::event_kind::reissued) > 0; }, down + 1s));
+    CHECK(c.now() - down <= 2ms);
+    CHECK(load.finish(*batch));
+    CHECK(load.count(*batch, transfer_status::completed) == batch->transfers().size());
+    CHECK(load.arrived(1));
+    c.world().run_for(2s);
+    const auto before = sim::transitions(a, "a/soft0>b/soft0", "ACTIVE");
+    REQUIRE(c.fabric().set_hang("a/soft0", false));
+    REQUIRE(c.fabric().set_link("a/soft0", true));
+    const auto up = c.now();
+    CHECK(c.world().run_until([&] { return sim::transitions(a, "a/soft0>b/soft0", "ACTIVE") > before; },
+                              up + 1s));
+    CHECK(c.now() - up <= 1s);
+    const auto after = load.send(2);
+    CHECK(load.finish(*after));
+    CHECK(load.arrived(2));
+    CHECK(a.stop());
+    CHECK(b.stop());
+  }
+}
+
+TEST_CASE("a port that is down for a moment only loses nothing") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(paced("a", 1));
+    auto& b = c.add(paced("b", 1));
+    sim::load load(c, a, b, 64 * 1024, 64, 2);
+    REQUIRE(load.connected());
+    const auto batch = load.send(1);
+    c.world().run_for(100us);
+    REQUIRE(c.fabric().set_link("a/soft0", false));
+    c.world().run_for(10ms);
+    REQUIRE(c.fabric().set_link("a/soft0", true));
+    CHECK(load.finish(*batch));
+    CHECK(load.count(*batch, transfer_status::completed) == batch->transfers().size());
+    CHECK(load.arrived(1));
+  }
+}
+
+TEST_CASE("a control link that is lost is dialled again and the data path does not notice") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(paced("a", 2));
+    auto& b = c.add(paced("b", 2));
+    sim::load load(c, a, b, 64 * 1024, 64, 4);
+    REQUIRE(load.connected());
+    const auto batch = load.send(1);
+    c.world().run_for(200us);
+    c.network().cut("a", "b");
+    CHECK(load.finish(*batch));
+    CHECK(load.count(*batch, transfer_status::completed) == batch->transfers().size());
+    c.world().run_for(2s);
+    CHECK(a.count(observe::event_kind::peer_lost) == 1);
+    CHECK(a.count(observe::event_kind::peer_dead) == 0);
+    CHECK(b.count(observe::event_kind::peer_dead) == 0);
+    CHECK(sim::activations(a) == 4); // no QP was rebuilt
+    const auto again = load.send(2);
+    CHECK(load.finish(*again));
+    CHECK(load.arrived(2));
+  }
+}
+
+TEST_CASE("a peer that dies fails every transfer with the cause within a second") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(paced("a", 2));
+    auto& b = c.add(paced("b", 2));
+    sim::load load(c, a, b, 1024 * 1024, 64, 4);
+    REQUIRE(load.connected());
+    const auto batch = load.send(1);
+    REQUIRE(c.fabric().set_hang("a/soft0", true)); // some of it hangs as well
+    c.world().run_for(500us);
+    REQUIRE_FALSE(batch->done());
+    c.network().kill("b");
+    const auto dead = c.now();
+    REQUIRE(load.finish(*batch, 1s));
+    CHECK(c.now() - dead <= 1s);
+    for (std::size_t i = 0; i < batch->transfers().size(); ++i) {
+      const auto r = batch->result(i);
+      const bool good = r.status == transfer_status::completed ||
+                        (r.status == transfer_status::failed && r.cause == base::reason::peer_dead);
+      CHECK(good);
+    }
+    CHECK(load.count(*batch, transfer_status::failed) > 0);
+    CHECK(load.send(2) == nullptr); // it says at once that there is nobody
+    CHECK(a.stop());
+  }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns and their check.
+#include "tests/sim/load.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace actor_rdma::sim {
+
+load::load(cluster& in, machine& from, machine& to, std::size_t piece, std::size_t pieces, std::size_t qps)
+    : in_(in), from_(from), piece_(piece), bytes_(piece * pieces), source_(from.memory(bytes_, false)),
+      target_(to.memory(bytes_)) {
+  auto peer = from.connect(to);
+  if (!peer)
+    return;
+  peer_ = *peer;
+  for (std::size_t i = 0; i < pieces; ++i)
+    requests_.push_back({operation::write, reinterpret_cast<void*>(source_->addr + i * piece),
+                         target_->addr + i * piece, piece});
+  connected_ =
+      in.world().run_until([&] { return activations(from) >= qps; }, in.now() + std::chrono::seconds{1});
+}
+
+std::shared_ptr<actors::batch_state> load::send(unsigned round, base::duration deadline) {
+  auto* bytes = reinterpret_cast<unsigned char*>(source_->addr);
+  for (std::size_t i = 0; i < bytes_; ++i)
+    bytes[i] = expected(i, round);
+  auto batch = from_.submit(peer_, requests_, deadline);
+  return batch ? *batch : nullptr;
+}
+
+bool load::finish(const actors::batch_state& batch, base::duration patience) {
+  return in_.world().run_until([&] { return batch.done(); }, in_.now() + patience);
+}
+
+bool load::arrived(unsigned round) const {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(target_->addr);
+  for (std::size_t i = 0; i < bytes_; ++i)
+    if (bytes[i] != expected(i, round))
+      return false;
+  return true;
+}
+
+void load::fill_target(unsigned char with) {
+  std::memset(reinterpret_cast<void*>(target_->addr), with, bytes_);
+}
+
+bool load::target_is(unsigned char value) const {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(target_->addr);
+  return std::all_of(bytes, bytes + bytes_, [&](unsigned char b) { return b == value; });
+}
+
+std::size_t load::count(const actors::batch_state& batch, transfer_status status) const {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < batch.transfers().size(); ++i)
+    n += batch.result(i).status == status ? 1 : 0;
+  return n;
+}
+
+std::size_t activations(const machine& of) {
+  return static_cast<std::size_t>(std::count_if(of.events.begin(), of.events.end(), [](const auto& e) {
+    return e.kind == observe::event_kind::transition && e.to == "ACTIVE" &&
+           e.subject.find('#') != std::string::npos;
+  }));
+}
+
+std::size_t transitions(const machine& of, const std::string& subject, const std::string& state) {
+  return static_cast<std::size_t>(std::count_if(of.events.begin(), of.events.end(), [&](const auto& e) {
+    return e.kind == observe::event_kind::transition && e.to == state && e.subject == subject;
+  }));
+}
+
+} // namespace actor_rdma::sim

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pair of buffers on two nodes and the requests that carry one to the other, with a pattern that tells a
+// missing, stale or misplaced byte. What most scenarios transfer.
+#pragma once
+
+#include "tests/sim/cluster.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace actor_rdma::sim {
+
+class load {
+public:
+  /// Registers `pieces` x `piece` bytes on both nodes, connects, and waits until `qps` QPs of `from` are
+  /// usable.
+  load(cluster& in, machine& from, machine& to, std::size_t piece, std::size_t pieces, std::size_t qps);
+
+  /// Fills the source with a pattern of its own and submits all of it.
+  std::shared_ptr<actors::batch_state> send(unsigned round,
+                                            base::duration deadline = std::chrono::seconds{30});
+  /// Runs the world until the batch has ended, for at most `patience`.
+  bool finish(const actors::batch_state& batch, base::duration patience = std::chrono::seconds{10});
+  /// The target holds exactly this round's bytes.
+  bool arrived(unsigned round) const;
+  void fill_target(unsigned char with);
+  bool target_is(unsigned char value) const;
+  std::size_t count(const actors::batch_state& batch, transfer_status status) const;
+
+  bool connected() const noexcept { return connected_; }
+  const actors::peer_ref& peer() const noexcept { return peer_; }
+  std::vector<transfer_request>& requests() noexcept { return requests_; }
+
+private:
+  unsigned char expected(std::size_t i, unsigned round) const noexcept {
+    return static_cast<unsigned char>(i * 131 + i / piece_ + round * 29);
+  }
+
+  cluster& in_;
+  machine& from_;
+  std::size_t piece_;
+  std::size_t bytes_;
+  std::shared_ptr<actors::local_buffer> source_;
+  std::shared_ptr<actors::local_buffer> target_;
+  actors::peer_ref peer_;
+  std::vector<transfer_request> requests_;
+  bool connected_ = false;
+};
+
+/// How many QPs of this initiator have become ACTIVE so far, rebuilt ones counted again.
+std::size_t activations(const machine& of);
+/// How many endpoints' transitions into `state` there were.
+std::size_t transitions(const machine& of, const std::string& subject, const std::string& state);
+
+} // namespace actor_rdma::sim
