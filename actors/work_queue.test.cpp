@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a transfer may end. A model drives the queue through random completions, suspicions, fences and stops,
+// and no end may be told while a WR is out or a remote fence is owed.
+#include "actors/work_queue.hpp"
+
+#include <map>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+using namespace actor_rdma;
+using namespace actor_rdma::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+class fixture : public work_queue_owner {
+public:
+  explicit fixture(std::size_t slots = 2, std::uint32_t slice = 100) {
+    config.slice_bytes = slice;
+    config.send_queue_depth = 8;
+    for (std::size_t i = 0; i < slots; ++i) {
+      const auto s = queue.add_slot(static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(i));
+      queue.set_usable(s, true, 1);
+      generation.push_back(1);
+    }
+    buffer->lkeys.assign(slots, 7);
+    auto memory = std::make_shared<remote_memory>();
+    memory->published.buffers.resize(1);
+    memory->published.buffers[0].rkeys.assign(slots, 9);
+    target = memory;
+  }
+
+  std::shared_ptr<batch_state> submit(std::vector<std::uint64_t> lengths, operation op = operation::write) {
+    auto b = std::make_shared<batch_state>(target, lengths.size());
+    b->locals.push_back(buffer);
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      b->transfers()[i].length = lengths[i];
+      b->transfers()[i].op = op;
+    }
+    queue.submit(b);
+    return b;
+  }
+  /// Everything that can be pulled now.
+  std::vector<chunk_ptr> pull() {
+    std::vector<chunk_ptr> all;
+    for (;;) {
+      auto c = std::make_shared<chunk>();
+      if (!queue.pull(*c))
+        return all;
+      all.push_back(std::move(c));
+    }
+  }
+  void end(const chunk& posted, wr_end how) {
+    chunk c = posted;
+    for (std::size_t i = 0; i < c.count; ++i)
+      c.slices[i].end = how;
+    queue.ended(c, now += 1us);
+  }
+  void batch_ended(const std::shared_ptr<batch_state>&) override { ++ended_batches; }
+
+  settings config;
+  work_queue queue{config, *this};
+  std::shared_ptr<local_buffer> buffer = std::make_shared<local_buffer>();
+  std::shared_ptr<const remote_memory> target;
+  std::vector<std::uint16_t> generation;
+  base::time_point now{1s};
+  int ended_batches = 0;
+};
+
+/// The slices of a chunk as its QP hands them over on suspicion.
+chunk suspicion(chunk& posted) {
+  chunk c;
+  c.slot = posted.slot;
+  c.generation = posted.generation;
+  for (std::size_t i = 0; i < posted.count; ++i) {
+    auto& s = posted.slices[i].what;
+    if (s.record == nullptr)
+      s.record = new reissue_record{false, 1};
+    ++s.record->holds;
+    auto again = s;
+    again.avoid = posted.slot; // device number = slot in this fixture
+    c.add(again, wr_end::flushed);
+  }
+  return c;
+}
+
+} // namespace
+
+TEST_CASE("a transfer is cut into slices and completes when all of them have") {
+  fixture f;
+  const auto b = f.submit({250, 1});
+  const auto posted = f.pull();
+  std::map<std::uint64_t, int> lengths;
+  for (const auto& c : posted)
+    for (std::size_t i = 0; i < c->count; ++i)
+      ++lengths[c->slices[i].what.length];
+  CHECK(lengths == std::map<std::uint64_t, int>{{100, 2}, {50, 1}, {1, 1}});
+  for (const auto& c : posted)
+    f.end(*c, wr_end::success);
+  CHECK(b->done());
+  CHECK(f.ended_batches == 1);
+  CHECK(b->result(0).bytes == 250);
+}
+
+TEST_CASE("credit bounds what a QP is given, and comes back with ends") {
+  fixture f(1);
+  const auto b = f.submit(std::vector<std::uint64_t>(20, 10));
+  auto first = f.pull();
+  CHECK(f.queue.outstanding() == 8);
+  CHECK(f.pull().empty());
+  f.end(*first[0], wr_end::success);
+  CHECK(f.pull().size() == 1);
+}
+
+TEST_CASE("a suspected slice goes to another device and its transfer still waits for the hung WR and for the "
+          "peer") {
+  fixture f;
+  const auto b = f.submit({50});
+  auto posted = f.pull();
+  REQUIRE(posted.size() == 1);
+  auto& hung = *posted[0];
+  f.queue.set_usable(hung.slot, false, 1);
+  f.queue.suspected(suspicion(hung));
+  const auto again = f.pull();
+  REQUIRE(again.size() == 1);
+  CHECK(again[0]->slot != hung.slot);
+  f.end(*again[0], wr_end::success);
+  CHECK_FALSE(b->done()); // the hung WR could still touch our memory
+  f.end(hung, wr_end::flushed);
+  CHECK_FALSE(b->done()); // its packets could still touch the peer's
+  f.queue.remote_fenced(hung.slot, 1, true);
+  CHECK(b->done());
+  CHECK(b->result(0).status == transfer_status::completed);
+  CHECK(b->result(0).bytes == 50);
+  CHECK_FALSE(b->result(0).remote_fence_unconfirmed);
+}
+
+TEST_CASE("a READ needs no remote fence") {
+  fixture f;
+  const auto b = f.submit({50}, operation::read);
+  auto posted = f.pull();
+  f.queue.set_usable(posted[0]->slot, false, 1);
+  f.end(*posted[0], wr_end::flushed);
+  const auto again = f.pull();
+  REQUIRE(again.size() == 1);
+  f.end(*again[0], wr_end::success);
+  CHECK(b->done());
+}
+
+TEST_CASE("a false alarm drops the queued copy, and bytes count once") {
+  fixture f;
+  const auto b = f.submit({50});
+  auto posted = f.pull();
+  f.queue.set_usable(0, false, 1);
+  f.queue.set_usable(1, false, 1);
+  f.queue.suspected(suspicion(*posted[0]));
+  CHECK(f.queue.waiting_slices() == 1);
+  f.end(*posted[0], wr_end::success);
+  CHECK(f.queue.waiting_slices() == 0);
+  CHECK(b->done());
+  CHECK(b->result(0).bytes == 50);
+}
+
+TEST_CASE("a request that the device refuses fails alone, its flushed neighbours are issued again") {
+  fixture f(1);
+  const auto b = f.submit({50, 50});
+  auto posted = f.pull();
+  REQUIRE(posted[0]->count == 2);
+  chunk c = *posted[0];
+  c.slices[0].end = wr_end::refused;
+  c.slices[1].end = wr_end::flushed;
+  f.queue.ended(c, f.now);
+  CHECK_FALSE(b->done());
+  f.queue.remote_fenced(0, 1, true);
+  CHECK(b->result(0).status == transfer_status::failed);
+  CHECK(b->result(0).cause == base::reason::request_fault);
+  f.queue.set_usable(0, true, 2);
+  const auto again = f.pull();
+  REQUIRE(again.size() == 1);
+  f.end(*again[0], wr_end::success);
+  CHECK(b->result(1).status == transfer_status::completed);
+}
+
+TEST_CASE("an unconfirmed remote fence is told") {
+  fixture f;
+  const auto b = f.submit({50});
+  auto posted = f.pull();
+  f.end(*posted[0], wr_end::error);
+  const auto again = f.pull();
+  f.end(*again[0], wr_end::success);
+  CHECK_FALSE(b->done());
+  f.queue.remote_fenced(posted[0]->slot, 1, false);
+  CHECK(b->done());
+  CHECK(b->result(0).remote_fence_unconfirmed);
+}
+
+TEST_CASE("a confirmation that comes before the end of its WRs counts all the same") {
+  fixture f;
+  const auto b = f.submit({50});
+  auto posted = f.pull();
+  f.queue.remote_fenced(posted[0]->slot, 1, true);
+  f.queue.stop(*b, transfer_status::timed_out, base::reason::timeout);
+  CHECK_FALSE(b->done());
+  f.end(*posted[0], wr_end::flushed);
+  CHECK(b->done());
+  CHECK(b->result(0).status == transfer_status::timed_out);
+}
+
+TEST_CASE("whatever happens in whatever order, no end comes early, every end comes, and bytes are exact") {
+  CHECK(rc::check("ends", [] {
+    fixture f(3, 64);
+    struct out {
+      chunk_ptr posted;
+      bool suspected = false;
+    };
+    std::vector<out> outs;
+    std::vector<std::shared_ptr<batch_state>> batches;
+    const auto early = [&] {
+      for (const auto& b : batches)
+        for (const auto& t : b->transfers())
+          if (t.status != transfer_status::pending && (t.wrs > 0 || t.fences > 0))
+            return true;
+      return false;
+    };
+    for (const int step : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 1000))) {
+      const auto pick = static_cast<std::size_t>(step / 10);
+      switch (step % 10) {
+      case 0:
+      case 1:
+        batches.push_back(
+            f.submit({1 + pick, 64 * (1 + pick % 4)}, step % 4 == 0 ? operation::read : operation::write));
+        break;
+      case 2:
+      case 3:
+        for (auto& c : f.pull())
+          outs.push_back({std::move(c), false});
+        break;
+      case 4:
+      case 5:
+        if (!outs.empty()) {
+          const auto i = pick % outs.size();
+          f.end(*outs[i].posted, step % 3 == 0 ? wr_end::flushed : wr_end::success);
+          outs.erase(outs.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+        break;
+      case 6:
+        if (!outs.empty() && !outs[pick % outs.size()].suspected) {
+          auto& o = outs[pick % outs.size()];
+          o.suspected = true;
+          f.queue.suspected(suspicion(*o.posted));
+        }
+        break;
+      case 7: { // a QP is replaced: its WRs flush, then its generation is settled
+        const auto slot = static_cast<slot_id>(pick % 3);
+        f.queue.set_usable(slot, false, f.generation[slot]);
+        for (std::size_t i = outs.size(); i-- > 0;)
+          if (outs[i].posted->slot == slot) {
+            f.end(*outs[i].posted, wr_end::flushed);
+            outs.erase(outs.begin() + static_cast<std::ptrdiff_t>(i));
+          }
+        f.queue.remote_fenced(slot, f.generation[slot], pick % 2 == 0);
+        f.queue.set_usable(slot, true, ++f.generation[slot]);
+        break;
+      }
+      case 8:
+        if (!batches.empty())
+          f.queue.stop(*batches[pick % batches.size()], transfer_status::cancelled, base::reason::cancelled);
+        break;
+      default:
+        f.queue.set_usable(static_cast<slot_id>(pick % 3), pick % 2 == 0, f.generation[pick % 3]);
+        break;
+      }
+      RC_ASSERT(!early());
+    }
+    for (int round = 0; round < 10'000 && f.queue.open_batches() > 0; ++round) {
+      for (slot_id s = 0; s < 3; ++s)
+        f.queue.set_usable(s, true, f.generation[s]);
+      for (auto& c : f.pull())
+        outs.push_back({std::move(c), false});
+      for (auto& o : std::exchange(outs, {}))
+        f.end(*o.posted, wr_end::success);
+      for (slot_id s = 0; s < 3; ++s)
+        f.queue.remote_fenced(s, f.generation[s]++, true);
+    }
+    RC_ASSERT(f.queue.open_batches() == 0u);
+    RC_ASSERT(f.queue.outstanding() == 0u);
+    RC_ASSERT(f.queue.waiting_slices() == 0u);
+    for (const auto& b : batches) {
+      RC_ASSERT(b->done());
+      for (std::size_t i = 0; i < b->transfers().size(); ++i) {
+        const auto r = b->result(i);
+        RC_ASSERT(r.status != transfer_status::pending);
+        RC_ASSERT((r.status == transfer_status::completed) == (r.bytes == b->transfers()[i].length));
+      }
+    }
+  }));
+}
