@@ -47,6 +47,16 @@ void device::handle(subscribe& m) {
 void device::handle(stop& m) {
   stop_asked_by_ = m.answer_to;
   raise(device_event::drain, m.cause);
+  answer_stop();
+}
+
+/// A device that was lost and closed earlier waits here to be asked.
+void device::answer_stop() {
+  if (!closed_ || !stop_asked_by_)
+    return;
+  caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{name_, std::move(left_behind_)});
+  subscribers_.clear();
+  end_actor();
 }
 
 void device::handle(snapshot_request& m) {
@@ -148,15 +158,11 @@ void device::try_to_close() {
 }
 
 void device::close() {
-  auto left = std::make_shared<std::vector<std::string>>();
   env().run_slow(
-      number_, [self = shared(this), left] { *left = self->parts_.close(); },
-      [self = shared(this), left] {
-        if (self->stop_asked_by_)
-          caf::anon_send(std::exchange(self->stop_asked_by_, nullptr),
-                         stopped{self->name_, std::move(*left)});
-        self->subscribers_.clear();
-        self->end_actor();
+      number_, [self = shared(this)] { self->left_behind_ = self->parts_.close(); },
+      [self = shared(this)] {
+        self->closed_ = true;
+        self->guarded([&] { self->answer_stop(); });
       });
 }
 

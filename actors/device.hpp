@@ -102,6 +102,7 @@ private:
   void announce();
   void try_to_close();
   void close();
+  void answer_stop();
   void next_read(base::duration in);
   device_changed present() const;
 
@@ -119,6 +120,8 @@ private:
   bool reading_ = false;
   bool read_again_ = false;
   bool closing_ = false;
+  bool closed_ = false;
+  std::vector<std::string> left_behind_; ///< what close() could not release; written by its slow call
   deadline_id poll_ = deadline_id::none;
   std::vector<caf::actor> subscribers_;
   caf::actor stop_asked_by_;

@@ -79,10 +79,7 @@ void endpoint::perform(endpoint_action action) {
     begin();
     break;
   case endpoint_action::drain_qps: fence_all(cause_, true); break;
-  case endpoint_action::finish:
-    caf::anon_send(where_.owner, stopped{where_.name, {}});
-    end_actor();
-    break;
+  case endpoint_action::finish: answer_stop(); break;
   case endpoint_action::count: break;
   }
 }
@@ -243,7 +240,7 @@ void endpoint::handle(device_changed& m) {
 }
 
 void endpoint::handle(peer_link& m) {
-  if (stopping_)
+  if (stopping_ && !m.dead)
     return;
   link_ = m.link;
   if (m.memory)
@@ -271,7 +268,9 @@ void endpoint::peer_died() {
   raise(endpoint_event::peer_dead, "the peer is dead");
   if (!where_.initiator) {
     stopping_ = true;
+    stop_asked_ = true;
     raise(endpoint_event::drain, "the peer is dead");
+    answer_stop();
     return;
   }
   fence_all("the peer is dead", false);
@@ -293,11 +292,21 @@ void endpoint::handle(control& m) {
 
 void endpoint::handle(stop& m) {
   stopping_ = true;
+  stop_asked_ = true;
   cause_ = m.cause;
   if (retry_timer_ != deadline_id::none)
     env().cancel(std::exchange(retry_timer_, deadline_id::none));
   raise(endpoint_event::drain, m.cause);
   reconsider();
+  answer_stop();
+}
+
+/// An endpoint whose device was closed earlier waits here until its owner lets go of it.
+void endpoint::answer_stop() {
+  if (machine_.state() != endpoint_state::retired || !std::exchange(stop_asked_, false))
+    return;
+  caf::anon_send(where_.owner, stopped{where_.name, {}});
+  end_actor();
 }
 
 void endpoint::fence_all(const std::string& cause, bool for_good) {

@@ -106,6 +106,7 @@ private:
               const std::string& text);
   void answer_retired(member& q);
 
+  void answer_stop();
   void fence_all(const std::string& cause, bool for_good);
   bool send(bootstrap::body what);
   std::uint16_t index_of(const member& q) const noexcept {
@@ -125,13 +126,14 @@ private:
   bool device_active_ = false;
   bool device_known_ = false;
   std::optional<bootstrap::connect> early_; ///< acceptor: came before the device's state was known
-  bool established_ = false; ///< the peer knows this endpoint
+  bool established_ = false;                ///< the peer knows this endpoint
   bootstrap::link_id link_ = 0;
   bootstrap::incarnation peer_ = 0;
   std::shared_ptr<const remote_memory> memory_;
   bootstrap::port_address peer_port_;
   bool connect_asked_ = false; ///< acceptor: an accept is owed
   bool stopping_ = false;
+  bool stop_asked_ = false; ///< the owner waits for `stopped`
   deadline_id retry_timer_ = deadline_id::none;
   deadline_id retire_timer_ = deadline_id::none;
   deadline_id drain_timer_ = deadline_id::none;

@@ -172,9 +172,10 @@ void guest::gone() {
   if (link_ != 0)
     where_.channel->close(link_);
   if (stop_asked_by_)
-    caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{where_.name, {}});
-  if (where_.node)
-    caf::anon_send(std::exchange(where_.node, nullptr), guest_left{where_.who});
+    caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{title_, {}});
+  else
+    caf::anon_send(where_.node, guest_left{where_.who});
+  where_.node = nullptr;
   endpoints_.clear();
   end_actor();
 }

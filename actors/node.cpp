@@ -103,9 +103,10 @@ void node::greet(const control& m) {
   if (m.what.to != 0 && m.what.to != where_.self)
     return refuse_link(m.link, m.what.from, bootstrap::reject_code::wrong_incarnation,
                        config_.node + " has been restarted: it is not the incarnation that was asked for");
-  if (!std::all_of(port_known_.begin(), port_known_.end(), [](bool known) { return known; }))
-    return refuse_link(m.link, m.what.from, bootstrap::reject_code::device_not_ready,
-                       config_.node + " is still opening its devices");
+  if (!ports_known()) { // it begins in milliseconds: what we publish names every port
+    early_hellos_.push_back(m);
+    return;
+  }
   auto& g = guests_[m.what.from];
   if (!g.handle) {
     guest::place p;
@@ -122,8 +123,12 @@ void node::greet(const control& m) {
   caf::anon_send(g.handle, adopt_link{m.link, segment()});
 }
 
+/// A guest that left by itself does not answer a stop which crossed its leaving.
 void node::handle(guest_left& m) {
-  guests_.erase(m.who);
+  if (guests_.erase(m.who) == 0 || stage_ != stage::work)
+    return;
+  stopped crossed;
+  handle(crossed);
 }
 
 void node::handle(import_peer& m) {
@@ -147,6 +152,10 @@ void node::handle(import_peer& m) {
 
 // -- what we publish ------------------------------------------------------------------------------
 
+bool node::ports_known() const noexcept {
+  return std::all_of(port_known_.begin(), port_known_.end(), [](bool known) { return known; });
+}
+
 void node::handle(device_changed& m) {
   const bool first = !port_known_.at(m.device);
   port_known_[m.device] = true;
@@ -156,6 +165,9 @@ void node::handle(device_changed& m) {
     ports_[m.device] = m.address;
   if (m.active)
     publish();
+  if (ports_known())
+    for (auto& hello : std::exchange(early_hellos_, {}))
+      handle(hello);
 }
 
 bootstrap::segment node::segment() const {

@@ -86,6 +86,7 @@ private:
   void greet(const control& m);
   void refuse_link(bootstrap::link_id link, bootstrap::incarnation to, bootstrap::reject_code code,
                    const std::string& text);
+  bool ports_known() const noexcept;
   void publish();
   bootstrap::segment segment() const;
   void refresh_view();
@@ -105,6 +106,7 @@ private:
   std::map<bootstrap::incarnation, known_guest> guests_;
   std::vector<bootstrap::port_address> ports_;
   std::vector<bool> port_known_;
+  std::vector<control> early_hellos_; ///< one per link that was accepted before the ports were known
   std::map<std::uint64_t, std::shared_ptr<owned_buffer>> buffers_;
   std::uint64_t next_buffer_ = 1;
   std::uint64_t version_ = 0;

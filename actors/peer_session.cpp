@@ -138,7 +138,10 @@ void peer::handle(link_closed& m) {
   last_refusal_.peer = where_.address;
   dialling_ = false;
   // Nobody listens there, or there is no such host. A reset is no such proof: only the link may have gone.
-  if (m.why.sys_errno == ECONNREFUSED || m.why.why == base::reason::not_found || m.why.why == base::reason::invalid_argument)
+  const bool nobody = m.why.sys_errno == ECONNREFUSED || m.why.why == base::reason::not_found ||
+                      m.why.why == base::reason::invalid_argument;
+  const bool nonsense = m.why.why == base::reason::protocol && !memory_;
+  if (nobody || nonsense)
     raise(session_event::refused, m.why.to_string());
   else
     raise(session_event::closed, m.why.to_string());
@@ -211,8 +214,8 @@ void peer::on_hello(const bootstrap::message& m) {
 void peer::on_publish(const bootstrap::publish& m) {
   if (const auto* fault = fault_of(m.published)) {
     last_refusal_ = base::error{base::reason::protocol, "bootstrap", {}, {}, where_.address, fault};
-    where_.channel->close(link_);
     answer_imports(base::fail(last_refusal_));
+    where_.channel->close(link_);
     return;
   }
   auto memory = std::make_shared<remote_memory>();

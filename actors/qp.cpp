@@ -54,7 +54,10 @@ void qp::handle(qp_hold& m) {
   if (m.hold) {
     paused_.held = true;
     paused_.proving = false;
-    raise(qp_event::hold, "its device or rail rests");
+    if (machine_.state() == qp_state::rebuilding && born_)
+      raise(qp_event::fence, "its device went down meanwhile");
+    else
+      raise(qp_event::hold, "its device or rail rests");
     return;
   }
   if (!std::exchange(paused_.held, false) || machine_.state() != qp_state::paused)

@@ -48,11 +48,12 @@ void soft_cq::make_progress() {
   auto& rt = context_.rt();
   if (rt.is_virtual())
     return; // there, things happen when time advances
+  if (line_->next_due() == never && rt.wire()->next_due() == never)
+    return;
   copy_budget budget = budget_per_call;
-  if (line_->next_due() != never)
-    line_->run_due(rt.now(), budget);
-  if (rt.wire()->next_due() != never)
-    rt.wire()->run_due(rt.now(), budget);
+  const auto now = rt.now();
+  line_->run_due(now, budget);
+  rt.wire()->run_due(now, budget);
 }
 
 int soft_cq::poll(int limit, ibv_wc* out) {

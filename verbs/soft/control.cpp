@@ -16,11 +16,16 @@ namespace {
 
 constexpr const char* layer = "soft NIC";
 
+bool is_present(const runtime& rt, const layout::device_entry& device) noexcept {
+  return device.used.load(std::memory_order_acquire) != 0 &&
+         rt.is_reachable(device.process.load(std::memory_order_relaxed));
+}
+
 /// Finds the device, lets `change` write, logs and announces. `change` returns false if nothing changed.
 template <class Change>
 base::expected<void> apply(runtime& rt, std::string_view name, log_kind kind, std::uint32_t detail, Change change) {
   auto& t = rt.tables();
-  const auto index = find_device(t, name);
+  const auto index = find_device(rt, name);
   if (!index)
     return base::fail(index.error());
   auto& device = t.devices[*index];
@@ -35,11 +40,12 @@ base::expected<void> apply(runtime& rt, std::string_view name, log_kind kind, st
 
 } // namespace
 
-base::expected<std::uint32_t> find_device(const layout::tables& t, std::string_view name) {
+base::expected<std::uint32_t> find_device(const runtime& rt, std::string_view name) {
+  const auto& t = rt.tables();
   const bool is_full = name.find('/') != std::string_view::npos;
   std::uint32_t found = layout::max_devices;
   for (std::uint32_t i = 0; i < layout::max_devices; ++i) {
-    if (t.devices[i].used.load(std::memory_order_acquire) == 0)
+    if (!is_present(rt, t.devices[i]))
       continue;
     const auto full = device_name(t.devices[i]);
     if ((is_full ? full : full.substr(full.find('/') + 1)) != name)
@@ -89,17 +95,17 @@ base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mod
 base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s) {
   if (!(gbit_s >= min_rate_gbit_s && gbit_s <= max_rate_gbit_s))
     return base::fail(base::reason::invalid_argument, layer, "a rate is between 0.001 and 10000 Gbit/s");
-  const auto index = find_device(rt.tables(), device);
+  const auto index = find_device(rt, device);
   if (!index)
     return base::fail(index.error());
   rt.tables().devices[*index].fs_per_byte.store(fs_per_byte(gbit_s), std::memory_order_relaxed);
   return {};
 }
 
-std::vector<device_state> list_devices(const layout::tables& t) {
+std::vector<device_state> list_devices(const runtime& rt) {
   std::vector<device_state> all;
-  for (const auto& d : t.devices) {
-    if (d.used.load(std::memory_order_acquire) == 0)
+  for (const auto& d : rt.tables().devices) {
+    if (!is_present(rt, d))
       continue;
     device_state s;
     s.name = device_name(d);

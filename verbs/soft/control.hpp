@@ -14,14 +14,14 @@
 
 namespace actor_rdma::verbs::soft {
 
-/// The device's slot by "host/soft0", or by "soft0" if only one host has it.
-[[nodiscard]] base::expected<std::uint32_t> find_device(const layout::tables& t, std::string_view name);
+/// The device's slot by "host/soft0", or by "soft0" if only one host has it. Devices of dead processes do not count.
+[[nodiscard]] base::expected<std::uint32_t> find_device(const runtime& rt, std::string_view name);
 
 [[nodiscard]] base::expected<void> set_link(runtime& rt, std::string_view device, bool up);
 [[nodiscard]] base::expected<void> set_hang(runtime& rt, std::string_view device, bool on);
 [[nodiscard]] base::expected<void> set_delay(runtime& rt, std::string_view device, base::duration by);
 [[nodiscard]] base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mode);
 [[nodiscard]] base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s);
-[[nodiscard]] std::vector<device_state> list_devices(const layout::tables& t);
+[[nodiscard]] std::vector<device_state> list_devices(const runtime& rt);
 
 } // namespace actor_rdma::verbs::soft

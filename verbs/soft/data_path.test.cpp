@@ -117,12 +117,15 @@ TEST_CASE("polls carry on what an immediate post left") {
   CHECK(std::memcmp(rig.a->memory, rig.b->memory, buffer_bytes) == 0);
 }
 
-TEST_CASE("the null mode completes and moves nothing") {
+TEST_CASE("the null mode completes and moves nothing but words") {
   pair_rig rig{nic_mode::null};
   fill(rig.a->memory, 4096, 1);
   CHECK(rig.a->write(1, rig.b->where(), 0, 0, 4096) == 0);
   CHECK(rig.a->poll().size() == 1);
   CHECK(rig.b->memory[1] == std::byte{0});
+  CHECK(rig.a->write(2, rig.b->where(), 0, 0, 8) == 0);
+  CHECK(rig.a->poll().size() == 1);
+  CHECK(rig.b->memory[1] == rig.a->memory[1]);
 }
 
 TEST_CASE("completions of a queue pair come in the order of its posts") {

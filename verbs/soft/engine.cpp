@@ -104,7 +104,8 @@ void engine::loop() {
 }
 
 void engine::run_lines(nanos now) {
-  for (const auto& line : rt_.lines()) {
+  rt_.refresh(lines_, lines_version_);
+  for (const auto& line : lines_) {
     // A line that its owner served in the meantime is not due any more.
     for (copy_budget budget = budget_per_call; wake_time(*line) <= now && budget == budget_per_call;) {
       line->run_due(now, budget);
@@ -113,9 +114,10 @@ void engine::run_lines(nanos now) {
   }
 }
 
-nanos engine::next_wake() const {
+nanos engine::next_wake() {
+  rt_.refresh(lines_, lines_version_);
   auto next = never;
-  for (const auto& line : rt_.lines())
+  for (const auto& line : lines_)
     next = std::min(next, wake_time(*line));
   return next;
 }

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "verbs/soft/layout.hpp"
 #include "verbs/soft/timeline.hpp"
@@ -35,7 +37,7 @@ private:
   static void* start(void* self);
   void loop();
   void run_lines(nanos now);
-  [[nodiscard]] nanos next_wake() const;
+  [[nodiscard]] nanos next_wake();
   void sleep_until(std::uint32_t seen, nanos when) noexcept;
 
   runtime& rt_;
@@ -43,6 +45,8 @@ private:
   const bool holds_life_;
   const std::int32_t pid_;
   pthread_t thread_{};
+  std::vector<std::shared_ptr<timeline>> lines_; // the thread's own copy
+  std::uint64_t lines_version_ = 0;
   bool is_running_ = false;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> has_begun_{false};

@@ -32,14 +32,15 @@ double process_cpu_seconds() {
 
 TEST_CASE("an armed completion queue wakes a sleeper when paced work is done") {
   device_options device;
-  device.latency = 2ms;
+  device.latency = 50ms;
   pair_rig rig{nic_mode::paced, false, {}, device};
   REQUIRE(ibv_req_notify_cq(rig.a->cq.get(), 0) == 0);
+  const auto start = base::mono_clock::now();
   CHECK(rig.a->write(1, rig.b->where(), 0, 0, 64) == 0);
   CHECK(!is_readable(rig.a->channel.fd(), 0));
-  const auto start = base::mono_clock::now();
   CHECK(is_readable(rig.a->channel.fd(), 1000));
-  CHECK(base::mono_clock::now() - start < 100ms);
+  CHECK(base::mono_clock::now() - start >= 100ms); // there and back
+  CHECK(base::mono_clock::now() - start < 300ms);
   CHECK(rig.a->channel.drain() == 1);
   CHECK(rig.a->poll().size() == 1);
   CHECK(rig.a->channel.drain() == 0);
@@ -125,9 +126,9 @@ TEST_CASE("an idle fabric costs no processor time") {
 
 TEST_CASE("a paced device keeps its rate while its owner polls") {
   device_options device;
-  device.rate_gbit_s = 10;
+  device.rate_gbit_s = 2;
   qp_options options;
-  options.max_send_wr = 1024; // 50 ms of work: whoever polls may be kept from it for a while
+  options.max_send_wr = 1024; // 0.27 s of work: whoever polls may be kept from it for a while
   pair_rig rig{nic_mode::paced, false, options, device};
   std::uint64_t posted = 0;
   std::uint64_t done = 0;
@@ -139,24 +140,28 @@ TEST_CASE("a paced device keeps its rate while its owner polls") {
   }
   const auto seconds = std::chrono::duration<double>(base::mono_clock::now() - start).count();
   const auto gbit_s = static_cast<double>(done) * 65536 * 8e-9 / seconds;
-  CHECK(gbit_s > 9.5);
-  CHECK(gbit_s < 10.2);
+#ifndef __SANITIZE_THREAD__ // whose copies are slower than the wire
+  CHECK(gbit_s > 1.9);
+#endif
+  CHECK(gbit_s < 2.05);
 }
 
 TEST_CASE("posting, polling, progress and faults from several threads agree") {
-  pair_rig rig{nic_mode::paced};
-  auto a2 = end::open(*rig.host_a);
-  auto b2 = end::open(*rig.host_b);
+  qp_options options;
+  options.timeout = 18; // 1 s: the links below are down for less, on the slowest machine
+  pair_rig rig{nic_mode::paced, false, options};
+  auto a2 = end::open(*rig.host_a, 0, options);
+  auto b2 = end::open(*rig.host_b, 0, options);
   a2->connect(b2->where());
   b2->connect(a2->where());
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> done{0};
-  const auto traffic = [&](end& from, const address& to) {
+  const auto traffic = [&](end& from, const address& to, std::uint64_t offset) {
     std::uint64_t posted = 0;
     std::uint64_t polled = 0;
     while (!stop.load() || polled < posted) {
       for (; !stop.load() && posted - polled < 100; ++posted)
-        if (from.write(posted, to, 0, 0, 4096) != 0)
+        if (from.write(posted, to, offset, offset, 4096) != 0)
           break;
       const auto wcs = from.poll();
       for (const auto& wc : wcs) {
@@ -166,9 +171,9 @@ TEST_CASE("posting, polling, progress and faults from several threads agree") {
     }
     done += polled;
   };
-  std::thread first{[&] { traffic(*rig.a, rig.b->where()); }};
-  std::thread second{[&] { traffic(*a2, b2->where()); }};
-  std::thread third{[&] { traffic(*b2, a2->where()); }};
+  std::thread first{[&] { traffic(*rig.a, rig.b->where(), 0); }};
+  std::thread second{[&] { traffic(*a2, b2->where(), 0); }};
+  std::thread third{[&] { traffic(*b2, a2->where(), 4096); }};
   for (int i = 0; i < 20; ++i) {
     REQUIRE(rig.net->set_link("b/soft0", i % 2 != 0));
     REQUIRE(rig.net->set_mode("a/soft0", i % 3 == 0 ? nic_mode::immediate : nic_mode::paced));

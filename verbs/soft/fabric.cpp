@@ -63,7 +63,7 @@ public:
   }
   base::expected<void> set_mode(std::string_view d, nic_mode mode) override { return soft::set_mode(*rt_, d, mode); }
   base::expected<void> set_rate(std::string_view d, double gbit_s) override { return soft::set_rate(*rt_, d, gbit_s); }
-  std::vector<device_state> devices() const override { return list_devices(rt_->tables()); }
+  std::vector<device_state> devices() const override { return list_devices(*rt_); }
   std::vector<log_entry> read_log(std::uint64_t from, std::uint64_t& next) const override {
     return soft::read_log(rt_->tables(), from, next);
   }
@@ -80,6 +80,7 @@ base::expected<std::unique_ptr<host>> fabric_impl::attach(const std::string& hos
     return base::fail(base::reason::invalid_argument, layer, "a host cannot be named \"" + host_name + '"');
   if (!rt_->memory().lock())
     return base::fail(base::reason::busy, layer, "a stopped process holds the fabric's lock");
+  rt_->reap();
   std::vector<std::unique_ptr<soft_device>> made;
   for (const auto& options : devices) {
     auto device = soft_device::create(*rt_, host_name, options);
@@ -113,7 +114,7 @@ void fabric_impl::advance(base::time_point now) {
   while (const auto what = line.pop_due(until, key)) {
     copy_budget unlimited = SIZE_MAX;
     rt_->set_event_time(key.at);
-    what->run(key.at, unlimited);
+    what->run(key.at, until, unlimited);
     rt_->attend(key.at);
   }
   rt_->set_event_time(never);

@@ -21,7 +21,7 @@ namespace actor_rdma::verbs::soft {
 
 /// How a device executes work. `immediate`: in the post (at most 256 KiB of copying per post, the rest at later
 /// polls), for throughput figures. `paced`: rate and latency, so that WRs really are outstanding. `null`: as immediate,
-/// but no payload is moved, for overhead figures. (On the command line: inline, paced, null.)
+/// but no payload of more than 8 bytes is moved, for overhead figures. (On the command line: inline, paced, null.)
 enum class nic_mode : std::uint8_t { immediate, paced, null };
 
 struct device_options {

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "base/random.hpp"
@@ -129,6 +131,40 @@ TEST_CASE("a peer that is killed in the middle of its writes does not keep memor
     CHECK(take_away(*own.e, way::deregister) == 0);
     CHECK(base::mono_clock::now() - start < 100ms);
   }
+}
+
+TEST_CASE("memory that a peer deregistered, or died with, is not kept alive by our mapping of it") {
+  const auto mappings = [] {
+    std::ifstream maps{"/proc/self/maps"};
+    int count = 0;
+    for (std::string line; std::getline(maps, line);)
+      count += line.find("memfd:actor-rdma") != std::string::npos ? 1 : 0;
+    return count;
+  };
+  const auto settles_at = [&](int wanted) {
+    for (int i = 0; i < 500 && mappings() != wanted; ++i)
+      std::this_thread::sleep_for(10ms);
+    return mappings() == wanted;
+  };
+  const auto name = unique_fabric();
+  target own{name};
+  CHECK(mappings() == 1);
+  peer_process peer{name, "peer", "immediate", "shared"};
+  auto there = peer.where();
+  peer.connect(own.e->where());
+  own.e->connect(there);
+  CHECK(own.e->write(1, there, 0, 0, 64) == 0);
+  CHECK(own.e->poll_for(1).at(0).status == IBV_WC_SUCCESS);
+  CHECK(mappings() == 2);
+  CHECK(peer.ask("dereg") == "ok");
+  CHECK(settles_at(1));
+  CHECK(peer.ask("reg") == "ok");
+  there = peer.where();
+  CHECK(own.e->write(2, there, 0, 0, 64) == 0);
+  CHECK(own.e->poll_for(1).at(0).status == IBV_WC_SUCCESS);
+  CHECK(mappings() == 2);
+  peer.kill();
+  CHECK(settles_at(1));
 }
 
 TEST_CASE("deregistering and destroying beside a writing thread never lets a late byte in") {

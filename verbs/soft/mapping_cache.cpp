@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "verbs/soft/hazard.hpp"
+#include "verbs/soft/liveness.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -147,7 +148,10 @@ void mapping_cache::sweep(const layout::tables& tables, const layout::process_en
       release(range);
     std::erase_if(regions_, [&](const auto& region) {
       const auto& [index, known] = region;
-      if (tables.mrs[index].state.load(std::memory_order_acquire) == known.state)
+      const auto& entry = tables.mrs[index];
+      const auto owner = entry.owner.load(std::memory_order_acquire);
+      if (entry.state.load(std::memory_order_acquire) == known.state && owner != 0 &&
+          is_alive(tables.processes[owner - 1]))
         return false;
       if (known.base != nullptr)
         release(known.file);

@@ -21,7 +21,7 @@ bool packet::is_link_down() const noexcept {
   return is_down(from_.device) || is_down(to_.device);
 }
 
-void packet::run(nanos now, copy_budget& budget) {
+void packet::run(nanos now, nanos, copy_budget& budget) {
   if (is_link_down()) {
     rt_.stall(shared_from_this());
     return;

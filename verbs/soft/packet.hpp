@@ -38,7 +38,7 @@ public:
   [[nodiscard]] const request& what() const noexcept { return what_; }
 
   void launch(nanos lands_at);
-  void run(nanos now, copy_budget& budget) override;
+  void run(nanos now, nanos until, copy_budget& budget) override;
 
 private:
   [[nodiscard]] bool is_link_down() const noexcept;

@@ -109,8 +109,13 @@ void soft_qp::overrun() {
 
 void soft_qp::adopt_remote_error(nanos now) {
   std::lock_guard lock{mutex_};
+  if (!retired_)
+    notice_remote_error(now);
+}
+
+void soft_qp::notice_remote_error(nanos now) {
   const bool is_connected = current_state() == IBV_QPS_RTR || current_state() == IBV_QPS_RTS;
-  if (retired_ || !is_connected || !qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_ERR))
+  if (!is_connected || !qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_ERR))
     return;
   ibv_qp::state = IBV_QPS_ERR;
   raise(IBV_EVENT_QP_ACCESS_ERR);

@@ -88,10 +88,10 @@ int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
   if (may_log_posts(rt.tables()) && logs_posts(rt.tables(), rt.now()))
     for (auto wr = posted_before; wr < posted_; ++wr)
       log(rt.now(), log_kind::posted, wr);
-  if (!qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_RTS)) {
-    // In ERR already, or by a peer and not yet noticed: what is posted now is flushed like the rest.
-    enter_error();
-    flush(rt.now());
+  if (!qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_RTS))
+    notice_remote_error(rt.now());
+  if (current_state() == IBV_QPS_ERR) {
+    flush(rt.now()); // what is posted now, like what was there
     return error;
   }
   if (is_hung_) {
@@ -99,13 +99,13 @@ int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
     return error;
   }
   copy_budget budget = budget_per_call;
-  if (is_clear())
+  if (is_clear() && is_wire_open())
     run_straight(budget);
   if (sent_ == posted_ || current_state() != IBV_QPS_RTS)
     return error;
   const auto now = rt.now();
   for (auto wr = std::max(sent_, posted_before); wr < posted_; ++wr)
-    ring_[wr].posted_at = now;
+    ring_[wr].left_at = now;
   if (rt.is_virtual()) { // what is due happens when time advances
     (void)send(now);
     reschedule();
@@ -133,7 +133,7 @@ void soft_qp::run_straight(copy_budget& budget) {
   auto failure = IBV_WC_SUCCESS;
   {
     execution at_work{rt.process()};
-    while (sent_ < posted_ && budget > 0 && has_room && is_wire_open()) {
+    while (sent_ < posted_ && budget > 0 && has_room) {
       auto& slot = ring_[sent_];
       slot.psn = next_psn_;
       slot.packets = packets_of(slot.length);

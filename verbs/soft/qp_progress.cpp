@@ -22,15 +22,32 @@ nanos ack_timeout(std::uint8_t timeout) noexcept { return timeout == 0 ? never :
 
 } // namespace
 
-void soft_qp::run(nanos now, copy_budget& budget) {
+void soft_qp::run(nanos now, nanos until, copy_budget& budget) {
   std::lock_guard lock{mutex_};
   is_scheduled_ = false;
-  progress(now, budget);
+  if (retired_)
+    return;
+  auto& rt = context_.rt();
+  const auto& line = send_cq_.line();
+  step(now, budget);
+  // As long as nothing else comes first, there is no need to queue up again for each step.
+  for (auto due = next_due(); due <= until && due < line.next_due() && budget > 0; due = next_due()) {
+    if (rt.is_virtual()) {
+      if (rt.needs_attention())
+        break;
+      rt.set_event_time(due);
+    }
+    step(due, budget);
+  }
+  reschedule();
 }
 
 void soft_qp::progress(nanos now, copy_budget& budget) {
-  if (retired_)
-    return;
+  step(now, budget);
+  reschedule();
+}
+
+void soft_qp::step(nanos now, copy_budget& budget) {
   const auto is_active = [&] { return current_state() == IBV_QPS_RTS; };
   if (is_active() && is_lost_ && now >= probe_at_)
     probe(now);
@@ -43,7 +60,6 @@ void soft_qp::progress(nanos now, copy_budget& budget) {
   }
   if (is_active() && !has_work_due(now) && retry_deadline() <= now)
     fail_head(IBV_WC_RETRY_EXC_ERR, now);
-  reschedule();
 }
 
 // -- leaving --------------------------------------------------------------------------------------------------------
@@ -80,7 +96,7 @@ void soft_qp::place_on_wire(std::uint64_t wr, nanos now) {
   auto& t = context_.rt().tables();
   auto& own = device();
   auto& slot = ring_[wr];
-  now = std::max(now, slot.posted_at); // a late caller catches up with what was there
+  now = std::max(now, slot.left_at); // a late caller catches up with what was there
   slot.psn = next_psn_;
   slot.packets = packets_of(slot.length);
   slot.is_packet = false;
@@ -139,7 +155,7 @@ bool soft_qp::land(nanos now, copy_budget& budget) {
     }
     execution at_work{rt.process()};
     auto& slot = ring_[landed_];
-    slot.status = check_local(landed_);
+    slot.status = static_cast<std::uint8_t>(check_local(landed_));
     auto result = verdict::lost;
     if (slot.status != IBV_WC_SUCCESS)
       result = verdict::operation_error; // of our own making: nothing leaves
@@ -160,7 +176,7 @@ void soft_qp::settle(send_slot& slot, verdict result, nanos landed_at) {
     return;
   if (result != verdict::executed) {
     if (slot.status == IBV_WC_SUCCESS)
-      slot.status = status_of(result);
+      slot.status = static_cast<std::uint8_t>(status_of(result));
     is_failing_ = true;
   }
   is_retrying_ = false;
@@ -208,7 +224,7 @@ bool soft_qp::finish(nanos now) {
         slot.status = IBV_WC_LOC_PROT_ERR;
     }
     if (slot.status != IBV_WC_SUCCESS) {
-      fail_head(slot.status, now);
+      fail_head(static_cast<ibv_wc_status>(slot.status), now);
       return true;
     }
     acknowledged_until_ = slot.done_at;

@@ -66,8 +66,8 @@ int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
     std::lock_guard lock{mutex_};
     if (retired_)
       return EINVAL;
-    const bool has_remote_error = qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_ERR);
-    const auto from = has_remote_error ? IBV_QPS_ERR : current_state();
+    notice_remote_error(rt.now());
+    const auto from = current_state();
     const auto to = (mask & IBV_QP_STATE) != 0 ? wanted.qp_state : from;
     if ((mask & IBV_QP_CUR_STATE) != 0 && wanted.cur_qp_state != from)
       return EINVAL;
@@ -153,9 +153,10 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
 
 void soft_qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   std::lock_guard lock{mutex_};
+  if (!retired_)
+    notice_remote_error(context_.rt().now());
   attributes = attributes_;
-  const auto word = entry().word.load(std::memory_order_seq_cst);
-  attributes.qp_state = qp_is(word, IBV_QPS_ERR) ? IBV_QPS_ERR : current_state();
+  attributes.qp_state = current_state();
   attributes.cur_qp_state = attributes.qp_state;
   attributes.path_mig_state = IBV_MIG_MIGRATED;
   attributes.sq_psn = next_psn_;

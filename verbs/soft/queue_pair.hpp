@@ -28,6 +28,16 @@ namespace actor_rdma::verbs::soft {
 
 inline constexpr std::uint32_t max_outstanding_reads = 16;
 
+/// What the last local key meant. Valid as long as the region's state word is what it was.
+struct local_region {
+  const std::atomic<std::uint64_t>* state = nullptr;
+  std::uint64_t value = 0;
+  std::uint32_t lkey = 0;
+  std::uint32_t access = 0;
+  std::uint64_t addr = 0;
+  std::uint64_t length = 0;
+};
+
 class soft_qp : public ibv_qp, public timed, public owned_object, public std::enable_shared_from_this<soft_qp> {
 public:
   /// `init` has been checked. The slot is claimed and still absent.
@@ -44,7 +54,7 @@ public:
 
   // -- progress ---------------------------------------------------------------------------------------------------
 
-  void run(nanos now, copy_budget& budget) override;
+  void run(nanos now, nanos until, copy_budget& budget) override;
   /// A link or a peer changed: look again at what is stuck.
   void retry_now(nanos now);
   /// A peer moved us to ERR.
@@ -67,6 +77,7 @@ private:
   void run_straight(copy_budget& budget);
   // qp_progress.cpp
   void progress(nanos now, copy_budget& budget);
+  void step(nanos now, copy_budget& budget);
   [[nodiscard]] bool send(nanos now);
   [[nodiscard]] bool land(nanos now, copy_budget& budget);
   [[nodiscard]] bool finish(nanos now);
@@ -88,6 +99,7 @@ private:
   // qp_execute.cpp
   [[nodiscard]] bool find_responder() noexcept;
   [[nodiscard]] ibv_wc_status check_local(std::uint64_t wr) noexcept;
+  [[nodiscard]] bool find_local(std::uint32_t lkey) noexcept;
   [[nodiscard]] std::span<const ibv_sge> local_memory(std::uint64_t wr, ibv_sge& inline_sge) noexcept;
   [[nodiscard]] request request_of(const send_slot& slot) const noexcept;
   /// The caller has checked the local side and the wire.
@@ -102,6 +114,7 @@ private:
   void flush(nanos now);
   void drop_work() noexcept;
   void enter_error() noexcept;
+  void notice_remote_error(nanos now);
   void overrun();
   [[nodiscard]] completion make_completion(std::uint64_t wr, ibv_wc_status status);
   void log(nanos now, log_kind kind, std::uint64_t wr, std::uint32_t detail = 0);
@@ -135,6 +148,7 @@ private:
   responder peer_{};
   bool has_peer_ = false;
   region_cache region_{};
+  local_region local_{};
   tier_counts tier_use_{};
   std::uint32_t mtu_shift_ = 12;
   std::uint32_t next_psn_ = 0;

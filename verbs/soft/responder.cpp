@@ -39,12 +39,20 @@ bool is_allowed_operation(const layout::qp_entry& qp, const request& what) noexc
   return (access & IBV_ACCESS_REMOTE_WRITE) != 0 && !packet_too_long;
 }
 
-bool is_allowed_access(const layout::mr_entry& mr, const responder& to, const request& what) noexcept {
+/// Reads what the key means now.
+void look_up(region_cache& cache, const layout::mr_entry& mr, std::uint64_t state, const responder& to) noexcept {
+  cache.state = state;
+  cache.addr = mr.addr.load(std::memory_order_relaxed);
+  cache.length = mr.length.load(std::memory_order_relaxed);
+  cache.access =
+      mr.pd.load(std::memory_order_relaxed) == to.pd ? mr.access.load(std::memory_order_relaxed) : std::uint32_t{0};
+  cache.has_way = false;
+}
+
+bool is_allowed_access(const region_cache& region, const request& what) noexcept {
   const std::uint32_t right = what.is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-  const auto addr = mr.addr.load(std::memory_order_relaxed);
-  const auto length = mr.length.load(std::memory_order_relaxed);
-  return mr.pd.load(std::memory_order_relaxed) == to.pd && (mr.access.load(std::memory_order_relaxed) & right) != 0 &&
-         what.remote_addr >= addr && what.length <= length && what.remote_addr - addr <= length - what.length;
+  return (region.access & right) != 0 && what.remote_addr >= region.addr && what.length <= region.length &&
+         what.remote_addr - region.addr <= region.length - what.length;
 }
 
 reachable find_way(runtime& rt, const layout::mr_entry& mr, std::uint32_t index, std::uint64_t state) {
@@ -53,8 +61,10 @@ reachable find_way(runtime& rt, const layout::mr_entry& mr, std::uint32_t index,
   if (rt.is_own_process(process))
     return {tier::own_process, reinterpret_cast<std::byte*>(addr), 0};
   const auto pid = rt.tables().processes[process].pid.load(std::memory_order_relaxed);
-  if (auto* const base = rt.mappings().find(mr, index, state, pid); base != nullptr)
+  if (auto* const base = rt.mappings().find(mr, index, state, pid); base != nullptr) {
+    rt.ring(rt.process_index()); // from now on the engine has mappings to look after
     return {tier::mapped, base, 0};
+  }
   return {tier::system_call, nullptr, pid};
 }
 
@@ -136,9 +146,13 @@ verdict serve(runtime& rt, execution& at_work, const responder& to, const reques
               std::span<const ibv_sge> local, region_cache& cache, std::uint64_t& done, copy_budget& budget) {
   auto& t = rt.tables();
   auto& qp = t.qps[to.qp_index];
-  const auto mr_index = index_of_key(t, what.rkey);
-  auto& mr = t.mrs[mr_index];
-  at_work.target(to.qp_index, mr_index); // first say it, then look
+  if (cache.rkey != what.rkey) {
+    cache = {};
+    cache.rkey = what.rkey;
+    cache.index = index_of_key(t, what.rkey);
+  }
+  auto& mr = t.mrs[cache.index];
+  at_work.target(to.qp_index, cache.index); // first say it, then look
   const auto word = qp.word.load(std::memory_order_seq_cst);
   if (qp_generation(word) != to.generation || !qp_responds(word))
     return verdict::lost;
@@ -153,21 +167,25 @@ verdict serve(runtime& rt, execution& at_work, const responder& to, const reques
 
   if (what.length != 0) { // the key of an empty message is not looked at
     const auto state = mr.state.load(std::memory_order_seq_cst);
-    if (static_cast<std::uint32_t>(state) != what.rkey || state == 0 || !is_allowed_access(mr, to, what))
+    if (state == 0 || static_cast<std::uint32_t>(state) != what.rkey)
+      return refuse(rt, to, verdict::access_error);
+    if (cache.state != state)
+      look_up(cache, mr, state, to);
+    if (!is_allowed_access(cache, what))
       return refuse(rt, to, verdict::access_error);
     if (what.moves_payload) {
       const auto epoch = rt.mappings().epoch();
-      if (cache.state != state || cache.index != mr_index || cache.epoch != epoch)
-        cache = {state, epoch, mr_index, find_way(rt, mr, mr_index, state)};
-      const move_order bytes{cache.where,
-                             what.remote_addr - mr.addr.load(std::memory_order_relaxed),
-                             what.remote_addr,
-                             local,
-                             what.length,
+      if (!cache.has_way || cache.epoch != epoch) {
+        cache.where = find_way(rt, mr, cache.index, state);
+        cache.epoch = epoch;
+        cache.has_way = true;
+      }
+      const move_order bytes{cache.where, what.remote_addr - cache.addr, what.remote_addr, local, what.length,
                              what.is_read};
       const permission may{&qp.word, to.generation, &mr.state, state};
-      if (const auto v = from_move(rt, to, qp, move_bytes(bytes, may, done, budget)); v != verdict::executed)
-        return v;
+      if (!move_at_once(bytes, done, budget))
+        if (const auto v = from_move(rt, to, qp, move_bytes(bytes, may, done, budget)); v != verdict::executed)
+          return v;
     }
   }
   if (order == arrival::next)

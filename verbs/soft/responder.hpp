@@ -58,11 +58,17 @@ enum class verdict : std::uint8_t {
 };
 [[nodiscard]] ibv_wc_status status_of(verdict refusal) noexcept;
 
-/// The last region that a queue pair spoke to, so that the way to it need not be found again.
+/// The last region that a queue pair spoke to: what a key means and the way there need not be found again. Valid as
+/// long as the region's state word and the mappings' epoch are what they were.
 struct region_cache {
+  std::uint32_t rkey = 0;
+  std::uint32_t index = 0;
   std::uint64_t state = 0;
   std::uint64_t epoch = 0;
-  std::uint32_t index = 0;
+  std::uint64_t addr = 0;
+  std::uint64_t length = 0;
+  std::uint32_t access = 0; // none if the region belongs to another protection domain
+  bool has_way = false;
   reachable where;
 };
 

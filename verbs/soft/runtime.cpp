@@ -47,13 +47,20 @@ runtime::~runtime() {
   segment_.unlock();
 }
 
-base::expected<void> runtime::attach() {
+void runtime::reap() {
+  if (!segment_.is_named())
+    return;
   auto& t = segment_.get();
   for (std::uint32_t i = 0; i < layout::max_processes; ++i) {
-    auto& p = t.processes[i];
-    if (p.used.load(std::memory_order_acquire) != 0 && segment_.is_named() && !is_alive(p) && is_gone(p))
+    const auto& p = t.processes[i];
+    if (p.used.load(std::memory_order_acquire) != 0 && !is_alive(p) && is_gone(p))
       release_process(t, i);
   }
+}
+
+base::expected<void> runtime::attach() {
+  reap();
+  auto& t = segment_.get();
   const auto free = std::find_if(t.processes.begin(), t.processes.end(), [](const layout::process_entry& p) {
     return p.used.load(std::memory_order_acquire) == 0;
   });
@@ -90,7 +97,8 @@ bool runtime::is_own_process(std::uint32_t index) const noexcept {
 }
 
 bool runtime::is_reachable(std::uint32_t index) const noexcept {
-  return index == process_index_ || is_alive(segment_.get().processes[index]);
+  return (process_ != nullptr && index == process_index_) || !segment_.is_named() ||
+         is_alive(segment_.get().processes[index]);
 }
 
 // -- registries -----------------------------------------------------------------------------------------------------
@@ -128,6 +136,7 @@ std::shared_ptr<timeline> runtime::make_line() {
   });
   std::lock_guard lock{mutex_};
   lines_.push_back(line);
+  lines_version_.fetch_add(1, std::memory_order_seq_cst);
   return line;
 }
 
@@ -136,11 +145,15 @@ void runtime::remove(const std::shared_ptr<timeline>& line) noexcept {
     return;
   std::lock_guard lock{mutex_};
   std::erase(lines_, line);
+  lines_version_.fetch_add(1, std::memory_order_seq_cst);
 }
 
-std::vector<std::shared_ptr<timeline>> runtime::lines() const {
+void runtime::refresh(lines_t& lines, std::uint64_t& seen) const {
+  if (lines_version_.load(std::memory_order_seq_cst) == seen)
+    return;
   std::lock_guard lock{mutex_};
-  return lines_;
+  seen = lines_version_.load(std::memory_order_seq_cst);
+  lines = lines_;
 }
 
 void runtime::stall(std::shared_ptr<packet> held) {

@@ -49,6 +49,8 @@ public:
 
   /// Takes an entry and starts the engine. The caller holds the segment's lock.
   [[nodiscard]] base::expected<void> attach();
+  /// Frees what processes left that are gone. The caller holds the segment's lock.
+  void reap();
   [[nodiscard]] bool is_attached() const noexcept { return process_ != nullptr; }
   [[nodiscard]] layout::process_entry& process() const noexcept { return *process_; }
   [[nodiscard]] std::uint32_t process_index() const noexcept { return process_index_; }
@@ -66,7 +68,9 @@ public:
   /// The line of a new completion queue: its own, or in virtual time everybody's.
   [[nodiscard]] std::shared_ptr<timeline> make_line();
   void remove(const std::shared_ptr<timeline>& line) noexcept;
-  [[nodiscard]] std::vector<std::shared_ptr<timeline>> lines() const;
+  using lines_t = std::vector<std::shared_ptr<timeline>>;
+  /// All of them; the list is copied only when `seen` is not its version.
+  void refresh(lines_t& lines, std::uint64_t& seen) const;
   /// Where packets travel that outlive their sender.
   [[nodiscard]] const std::shared_ptr<timeline>& wire() const noexcept { return wire_; }
   /// Keeps a packet until a link changes.
@@ -98,7 +102,8 @@ private:
   base::rng random_;
   std::map<std::uint32_t, std::shared_ptr<soft_qp>> qps_;
   std::vector<soft_context*> contexts_;
-  std::vector<std::shared_ptr<timeline>> lines_;
+  lines_t lines_;
+  std::atomic<std::uint64_t> lines_version_{1};
   std::vector<std::shared_ptr<packet>> stalled_;
   std::shared_ptr<timeline> wire_;
   std::atomic<std::uint32_t> seen_epoch_{0};

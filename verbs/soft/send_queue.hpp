@@ -21,7 +21,8 @@ inline constexpr std::uint32_t max_sges = 4;
 inline constexpr std::uint32_t max_inline_bytes = 512;
 inline constexpr std::uint32_t max_message_bytes = 1U << 30;
 
-struct send_slot {
+/// Two cache lines: what every work request needs is in the first, times and further pieces are in the second.
+struct alignas(64) send_slot {
   std::uint64_t wr_id;
   std::uint64_t remote_addr;
   std::uint32_t rkey;
@@ -34,13 +35,13 @@ struct send_slot {
   bool is_fenced;
   bool is_packet; // on the wire as a packet of its own, which lands whatever becomes of this queue
   std::uint8_t num_sge;
-  ibv_wc_status status;
-  nanos posted_at;
-  nanos left_at; // when the acknowledge timer begins
+  std::uint8_t status; // ibv_wc_status
+  ibv_sge sge[max_sges];
+  nanos left_at; // when the acknowledge timer begins; until it leaves, when it was posted
   nanos land_at;
   nanos done_at;
-  ibv_sge sge[max_sges];
 };
+static_assert(sizeof(send_slot) == 128 && offsetof(send_slot, sge) + sizeof(ibv_sge) <= 64);
 
 class send_ring {
 public:

@@ -142,16 +142,8 @@ std::uint32_t new_qp_number(const layout::tables& t, std::uint32_t index) noexce
   return tag << 16 | (index ^ t.head.qp_scatter);
 }
 
-std::uint32_t index_of_qp_number(const layout::tables& t, std::uint32_t qpn) noexcept {
-  return (qpn & (layout::max_qps - 1)) ^ t.head.qp_scatter;
-}
-
 std::uint32_t new_lkey(const layout::tables& t, std::uint32_t index) noexcept { return new_key(t, index, 0); }
 std::uint32_t new_rkey(const layout::tables& t, std::uint32_t index) noexcept { return new_key(t, index, rkey_bit); }
-
-std::uint32_t index_of_key(const layout::tables& t, std::uint32_t key) noexcept {
-  return (key & (layout::max_mrs - 1)) ^ t.head.mr_scatter;
-}
 
 ibv_gid make_gid(std::uint32_t device, std::uint32_t gid_index) noexcept {
   ibv_gid gid{};

@@ -55,10 +55,14 @@ void release_process(layout::tables& t, std::uint32_t index) noexcept;
 // -- numbers ------------------------------------------------------------------------------------------------------
 
 [[nodiscard]] std::uint32_t new_qp_number(const layout::tables& t, std::uint32_t index) noexcept;
-[[nodiscard]] std::uint32_t index_of_qp_number(const layout::tables& t, std::uint32_t qpn) noexcept;
+[[nodiscard]] inline std::uint32_t index_of_qp_number(const layout::tables& t, std::uint32_t qpn) noexcept {
+  return (qpn & (layout::max_qps - 1)) ^ t.head.qp_scatter;
+}
 [[nodiscard]] std::uint32_t new_lkey(const layout::tables& t, std::uint32_t index) noexcept;
 [[nodiscard]] std::uint32_t new_rkey(const layout::tables& t, std::uint32_t index) noexcept;
-[[nodiscard]] std::uint32_t index_of_key(const layout::tables& t, std::uint32_t key) noexcept;
+[[nodiscard]] inline std::uint32_t index_of_key(const layout::tables& t, std::uint32_t key) noexcept {
+  return (key & (layout::max_mrs - 1)) ^ t.head.mr_scatter;
+}
 
 /// The address table of a device's port: link-local and IPv4-mapped, each as RoCE v1 and v2, like common hardware.
 inline constexpr std::uint32_t gids_per_device = 4;

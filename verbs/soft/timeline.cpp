@@ -120,7 +120,7 @@ void timeline::run_due(nanos now, copy_budget& budget) {
     const auto what = pop_due(now, key);
     if (!what)
       return;
-    what->run(key.at, budget);
+    what->run(key.at, now, budget);
   }
 }
 

@@ -38,8 +38,9 @@ public:
   timed(const timed&) = delete;
   timed& operator=(const timed&) = delete;
   virtual ~timed() = default;
-  /// Does what is due at `now`, the time for which it was scheduled or a later one.
-  virtual void run(nanos now, copy_budget& budget) = 0;
+  /// Does what is due at `now`, for which it was scheduled. It may go on with what is due by `until`, as long as that
+  /// comes before everything else on its timeline.
+  virtual void run(nanos now, nanos until, copy_budget& budget) = 0;
 
 private:
   friend class timeline;

@@ -15,10 +15,6 @@ namespace actor_rdma::verbs::soft {
 
 namespace {
 
-// The published target covers a piece of any size; this bounds how long a destroying peer waits for it. A stopped
-// process is never inside a system call of this kind: the kernel stops it on the way out.
-constexpr std::uint64_t piece_bytes = 64U << 10;
-
 moved from_errno(int error) noexcept {
   switch (error) {
   case ESRCH:

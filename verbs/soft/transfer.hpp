@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "verbs/soft/layout.hpp"
@@ -30,6 +31,10 @@ struct reachable {
   std::byte* base = nullptr; // of the region, in this process; not for system_call
   std::int32_t pid = 0;      // system_call only
 };
+
+/// The published target covers a piece of any size; this bounds how long a destroying peer waits for it. A stopped
+/// process is never inside a system call of this kind: the kernel stops it on the way out.
+inline constexpr std::uint64_t piece_bytes = 64U << 10;
 
 /// What must stay as it is while bytes move.
 struct permission {
@@ -58,6 +63,18 @@ struct move_order {
   std::uint64_t length = 0;
   bool to_local = false;
 };
+
+/// What needs no second look is copied here and now: one piece, in one go. False if it is something else.
+[[nodiscard]] inline bool move_at_once(const move_order& order, std::uint64_t done, copy_budget& budget) noexcept {
+  if (order.where.way == tier::system_call || order.local.size() != 1 || done != 0 || order.length > piece_bytes ||
+      order.length > budget)
+    return false;
+  auto* const here = reinterpret_cast<std::byte*>(order.local.front().addr);
+  auto* const there = order.where.base + order.remote_offset;
+  std::memmove(order.to_local ? here : there, order.to_local ? there : here, order.length);
+  budget -= order.length;
+  return true;
+}
 
 /// Goes on at `done` bytes and advances it.
 [[nodiscard]] moved move_bytes(const move_order& order, const permission& may, std::uint64_t& done,

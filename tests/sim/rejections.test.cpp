@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Peers that say no, and peers that talk nonsense: the reason arrives in the peer's own words, and nobody
+// else notices. The other end is played by hand over the same channel.
+#include "tests/sim/load.hpp"
+
+#include <functional>
+
+#include <doctest/doctest.h>
+
+using namespace actor_rdma;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A node played by the test: it keeps what it hears and answers with what it is told to.
+class played final : public bootstrap::channel_handler {
+public:
+  played(sim::cluster& in, const std::string& name) : in_(in), channel_(in.network().make_channel(name)) {
+    channel_->start(*this);
+    address = *channel_->listen(name);
+  }
+  ~played() override { channel_->stop(); }
+  void on_accepted(bootstrap::link_id l, const std::string&) override { link = l; }
+  void on_dialled(bootstrap::link_id) override { up = true; }
+  void on_message(bootstrap::link_id l, bootstrap::message&& what) override {
+    link = l;
+    heard.push_back(what);
+    if (answer)
+      answer(heard.back());
+  }
+  void on_closed(bootstrap::link_id, const base::error&) override { closed = true; }
+
+  void dial(const std::string& to) {
+    link = channel_->dial(to);
+    in_.world().run_until([&] { return up || closed; }, in_.now() + 1s);
+  }
+  void say(bootstrap::body what, bootstrap::incarnation to) {
+    bootstrap::message m;
+    m.from = 0x77;
+    m.to = to;
+    m.what = std::move(what);
+    channel_->send(link, m);
+  }
+  template <class Body>
+  const Body* first() const {
+    for (const auto& m : heard)
+      if (const auto* b = std::get_if<Body>(&m.what))
+        return b;
+    return nullptr;
+  }
+  template <class Body>
+  bool hears() {
+    return in_.world().run_until([&] { return first<Body>() != nullptr; }, in_.now() + 1s);
+  }
+
+  std::string address;
+  std::function<void(const bootstrap::message&)> answer;
+  std::vector<bootstrap::message> heard;
+  bootstrap::link_id link = 0;
+  bool up = false;
+  bool closed = false;
+
+private:
+  sim::cluster& in_;
+  std::unique_ptr<bootstrap::channel> channel_;
+};
+
+sim::node_options named(const char* name) {
+  sim::node_options o;
+  o.name = name;
+  o.devices = 1;
+  o.nic.mode = verbs::soft::nic_mode::paced;
+  return o;
+}
+
+bootstrap::hello hello() {
+  bootstrap::hello h;
+  h.node = "x";
+  return h;
+}
+
+} // namespace
+
+TEST_CASE("a node that refuses the link is quoted to whoever imports it") {
+  sim::cluster c(1);
+  auto& a = c.add(named("a"));
+  played x(c, "x");
+  x.answer = [&](const bootstrap::message& m) {
+    bootstrap::reject r;
+    r.code = bootstrap::reject_code::shutting_down;
+    r.text = "closed for tonight";
+    x.say(r, m.from);
+  };
+  const auto ref = [&] {
+    auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
+    a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+    c.world().run_until([&] { return outcome->has_value(); }, c.now() + 5s);
+    return std::move(**outcome);
+  }();
+  REQUIRE_FALSE(ref.has_value());
+  CHECK(ref.error().why == base::reason::peer_rejected);
+  CHECK(ref.error().to_string().find("closed for tonight") != std::string::npos);
+  CHECK(ref.error().to_string().find("shutting_down") != std::string::npos);
+  CHECK(a.stop());
+}
+
+TEST_CASE("an acceptor names the device that it does not have") {
+  sim::cluster c(2);
+  auto& b = c.add(named("b"));
+  c.world().run_for(10ms);
+  played x(c, "x");
+  x.dial(b.address());
+  x.say(hello(), 0);
+  REQUIRE(x.hears<bootstrap::publish>());
+  bootstrap::connect connect;
+  connect.endpoint = 4;
+  connect.peer_device = "soft9";
+  connect.qps.resize(2);
+  x.say(connect, x.heard.front().from);
+  REQUIRE(x.hears<bootstrap::reject>());
+  const auto* r = x.first<bootstrap::reject>();
+  CHECK(r->endpoint == 4);
+  CHECK(r->code == bootstrap::reject_code::unknown_device);
+  CHECK(r->text.find("soft9") != std::string::npos);
+  CHECK(b.stop());
+}
+
+TEST_CASE("a link that does not begin with hello, or asks for another incarnation, is refused and closed") {
+  sim::cluster c(3);
+  auto& b = c.add(named("b"));
+  c.world().run_for(10ms);
+  {
+    played x(c, "x");
+    x.dial(b.address());
+    x.say(bootstrap::ping{1}, 0);
+    REQUIRE(x.hears<bootstrap::reject>());
+    CHECK(x.first<bootstrap::reject>()->code == bootstrap::reject_code::bad_request);
+  }
+  {
+    played y(c, "y");
+    y.dial(b.address());
+    y.say(hello(), 0x123456);
+    REQUIRE(y.hears<bootstrap::reject>());
+    CHECK(y.first<bootstrap::reject>()->code == bootstrap::reject_code::wrong_incarnation);
+    CHECK(c.world().run_until([&] { return y.closed; }, c.now() + 1s));
+  }
+  CHECK(b.stop());
+}
+
+TEST_CASE("a rail that the acceptor refuses is tried again, in its words, until it agrees") {
+  sim::cluster c(4);
+  auto& a = c.add(named("a"));
+  played x(c, "x");
+  int refused = 0;
+  x.answer = [&](const bootstrap::message& m) {
+    if (std::holds_alternative<bootstrap::hello>(m.what)) {
+      x.say(hello(), m.from);
+      bootstrap::publish p;
+      p.published.name = "x";
+      p.published.devices.resize(1);
+      p.published.devices[0].device = "soft0";
+      p.published.probe_rkeys = {1};
+      x.say(p, m.from);
+    } else if (const auto* connect = std::get_if<bootstrap::connect>(&m.what)) {
+      ++refused;
+      bootstrap::reject r;
+      r.endpoint = connect->endpoint;
+      r.generation = connect->qps.front().generation;
+      r.code = bootstrap::reject_code::busy;
+      r.text = "come back later";
+      x.say(r, m.from);
+    }
+  };
+  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
+  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  c.world().run_for(3s);
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->has_value());
+  CHECK(refused >= 4);  // unlimited patience
+  CHECK(refused <= 30); // but in no hurry
+  std::size_t quoted = 0;
+  for (const auto& e : a.events)
+    quoted += e.kind == observe::event_kind::rejected && e.detail.find("come back later") != std::string::npos
+                  ? 1
+                  : 0;
+  CHECK(quoted >= 1);
+  CHECK(a.stop());
+}
+
+TEST_CASE("published memory that the data path could not index is refused by name") {
+  sim::cluster c(5);
+  auto& a = c.add(named("a"));
+  played x(c, "x");
+  x.answer = [&](const bootstrap::message& m) {
+    if (!std::holds_alternative<bootstrap::hello>(m.what))
+      return;
+    x.say(hello(), m.from);
+    bootstrap::publish p;
+    p.published.devices.resize(2);
+    p.published.devices[0].device = "soft0";
+    p.published.devices[1].device = "soft1";
+    p.published.probe_rkeys = {1, 2};
+    p.published.buffers.resize(1);
+    p.published.buffers[0].rkeys = {1}; // one key for two devices
+    x.say(p, m.from);
+  };
+  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
+  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  c.world().run_until([&] { return outcome->has_value(); }, c.now() + 5s);
+  REQUIRE(outcome->has_value());
+  REQUIRE_FALSE((*outcome)->has_value());
+  CHECK((*outcome)->error().why == base::reason::protocol);
+  CHECK(a.stop());
+}

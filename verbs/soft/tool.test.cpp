@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The soft-nic tool, run as a user would.
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "verbs/soft/testing/peer.hpp"
+
+#include <sys/wait.h>
+
+using namespace actor_rdma;
+using namespace actor_rdma::verbs::soft;
+using namespace actor_rdma::verbs::soft::testing;
+
+namespace {
+
+struct outcome {
+  int code = -1;
+  std::string text;
+};
+
+outcome run(const std::string& arguments) {
+  const auto tool = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "soft-nic";
+  std::FILE* const out = ::popen((tool.string() + ' ' + arguments + " 2>&1").c_str(), "r");
+  REQUIRE(out != nullptr);
+  outcome o;
+  for (int c = std::fgetc(out); c != EOF; c = std::fgetc(out))
+    o.text += static_cast<char>(c);
+  const int status = ::pclose(out);
+  o.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return o;
+}
+
+bool has(const outcome& o, const std::string& part) { return o.text.find(part) != std::string::npos; }
+
+} // namespace
+
+TEST_CASE("the tool shows and changes a fabric from outside") {
+  fabric_options f;
+  f.name = unique_fabric();
+  const auto net = *fabric::open(f);
+  device_options device;
+  device.mode = nic_mode::paced;
+  const auto host = std::move(*net->attach("h", {device}));
+  const auto fabric_argument = " --fabric " + f.name;
+  auto o = run("show" + fabric_argument);
+  CHECK(o.code == 0);
+  CHECK(has(o, "h/soft0"));
+  CHECK(has(o, "paced"));
+  CHECK(run("link h/soft0 down" + fabric_argument).code == 0);
+  CHECK(run("hang soft0 on" + fabric_argument).code == 0);
+  CHECK(run("delay soft0 1.5ms" + fabric_argument).code == 0);
+  CHECK(run("rate soft0 50" + fabric_argument).code == 0);
+  CHECK(run("mode soft0 null" + fabric_argument).code == 0);
+  const auto d = net->devices().at(0);
+  CHECK(!d.link_up);
+  CHECK(d.hang);
+  CHECK(d.delay == std::chrono::microseconds{1500});
+  CHECK(d.rate_gbit_s == doctest::Approx(50));
+  CHECK(d.mode == nic_mode::null);
+  CHECK(run("link soft0 up" + fabric_argument).code == 0);
+  CHECK(run("hang soft0 off" + fabric_argument).code == 0);
+  CHECK(run("delay soft0 0" + fabric_argument).code == 0);
+  CHECK(run("mode soft0 inline" + fabric_argument).code == 0);
+  const auto healed = net->devices().at(0);
+  CHECK(healed.link_up);
+  CHECK(!healed.hang);
+  CHECK(healed.delay.count() == 0);
+  CHECK(healed.mode == nic_mode::immediate);
+  o = run("log" + fabric_argument);
+  CHECK(o.code == 0);
+  CHECK(has(o, "link_down h/soft0"));
+  CHECK(has(o, "mode_changed h/soft0"));
+}
+
+TEST_CASE("the tool's refusals have a sentence and an exit code") {
+  fabric_options f;
+  f.name = unique_fabric();
+  auto o = run("show --fabric " + f.name);
+  CHECK(o.code == 3);
+  CHECK(has(o, f.name));
+  const auto net = *fabric::open(f);
+  const auto host = std::move(*net->attach("h", {device_options{}}));
+  const auto fabric_argument = " --fabric " + f.name;
+  o = run("link soft9 down" + fabric_argument);
+  CHECK(o.code == 1);
+  CHECK(has(o, "soft9"));
+  CHECK(run("rate soft0 0" + fabric_argument).code == 1);
+  CHECK(run("link soft0 sideways" + fabric_argument).code == 2);
+  CHECK(run("delay soft0 soon" + fabric_argument).code == 2);
+  CHECK(run("delay soft0 -5ms" + fabric_argument).code == 2);
+  CHECK(run("").code == 2);
+  CHECK(run("--help").code == 0);
+}
