@@ -51,6 +51,7 @@ TEST_CASE("an actor runs on its own lane whoever sends, and nothing is lost whil
       for (auto& t : threads)
         t.join();
       REQUIRE(eventually([&] { return seen.handled == 2 * round * senders * messages; }));
+      REQUIRE(seen.elsewhere == 0);
       REQUIRE(eventually([&] { return system.lanes().at(0).counters().sleeps > sleeps; }));
     }
     CHECK(system.lanes().at(0).counters().faults + system.lanes().at(1).counters().faults == 0);

@@ -46,8 +46,7 @@ public:
   wake_gate(const wake_gate&) = delete;
   wake_gate& operator=(const wake_gate&) = delete;
 
-  // -- consumer
-  // -----------------------------------------------------------------------------------------------
+  // -- consumer -----------------------------------------------------------------------------------
 
   void prepare_sleep() noexcept;
   void cancel_sleep() noexcept;
@@ -63,14 +62,12 @@ public:
   /// Must be called before the descriptor is closed. An unknown one is left alone.
   void remove_fd(int fd) noexcept;
 
-  // -- producers
-  // ----------------------------------------------------------------------------------------------
+  // -- producers ----------------------------------------------------------------------------------
 
   /// Any thread, after its push.
   void wake() noexcept;
 
-  // -- figures
-  // ------------------------------------------------------------------------------------------------
+  // -- figures ------------------------------------------------------------------------------------
 
   /// How often a producer had to write the eventfd.
   [[nodiscard]] std::uint64_t wakes_written() const noexcept {

@@ -228,6 +228,7 @@ TEST_CASE("a short black hole delays, a long one ends links and dials in a time-
   CHECK(nodes.b.heard.count(kind::message) == 0);
   nodes.network.set_now(nodes.network.now() + 1s);
   nodes.network.black_hole("a", "b", false);
+  CHECK(nodes.network.next_event() == nodes.network.now() + 100us); // it is sent again
   run(nodes.network);
   CHECK(numbers(nodes.b.heard) == std::vector<std::uint64_t>{1});
 
@@ -345,12 +346,12 @@ TEST_CASE(
   node a{network, "a"};
   node b{network, "b"};
   for (auto* each : {&a, &b}) {
-    each->heard.then = [each](const recorder::event& what) {
+    each->heard.then([each](const recorder::event& what) {
       if (what.what == kind::accepted || what.what == kind::dialled)
         (*each)->send(what.link, numbered(what.link));
       else if (what.what == kind::message)
         (*each)->close(what.link);
-    };
+    });
   }
   const auto from_a = a->dial(b.address);
   const auto from_b = b->dial(a.address);

@@ -61,10 +61,10 @@ private:
     one.calls = network_.make_channel(name);
     one.calls->start(one.heard);
     one.address = one.calls->listen(":1").value_or("");
-    one.heard.then = [&one](const recorder::event& what) {
+    one.heard.then([&one](const recorder::event& what) {
       if (what.what == kind::accepted)
         one.links.push_back(what.link);
-    };
+    });
     current_[name] = &one;
   }
 

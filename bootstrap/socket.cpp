@@ -82,8 +82,8 @@ int take_socket_error(const unique_fd& socket) noexcept {
 socket_address local_address(const unique_fd& socket) noexcept {
   return address_of(socket, ::getsockname);
 }
-socket_address remote_address(const unique_fd& socket) noexcept {
-  return address_of(socket, ::getpeername);
+bool is_connected_to_itself(const unique_fd& socket) noexcept {
+  return address_of(socket, ::getsockname) == address_of(socket, ::getpeername);
 }
 
 void tune_stream(const unique_fd& socket, base::duration silence) noexcept {

@@ -46,8 +46,9 @@ private:
 
 /// The outcome of a connect: 0 or an errno.
 [[nodiscard]] int take_socket_error(const unique_fd& socket) noexcept;
+/// Dialling an unused port of this host can meet itself: the system may choose that very port for our end.
+[[nodiscard]] bool is_connected_to_itself(const unique_fd& socket) noexcept;
 [[nodiscard]] socket_address local_address(const unique_fd& socket) noexcept;
-[[nodiscard]] socket_address remote_address(const unique_fd& socket) noexcept;
 
 /// Small messages leave at once, and a peer that acknowledges nothing for `silence` ends the connection,
 /// whether something is on its way to it or not.

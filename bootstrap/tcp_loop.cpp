@@ -109,7 +109,7 @@ void loop::on(abort_link&& what) {
     return;
   what.why.peer = at->peer;
   complain("closed the link with {}: {}", at->peer, what.why.what);
-  finish(*at, std::move(what.why));
+  finish(*at, what.why);
 }
 
 void loop::on(stop_loop&&) {

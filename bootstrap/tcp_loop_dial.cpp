@@ -76,8 +76,7 @@ void loop::on_connect_done(link& at) {
     at.dial_error = link_end::from_errno(at.peer, "connecting", code);
     return connect_next(at);
   }
-  // Dialling an unused port of this host can meet itself: the system may choose that very port for our end.
-  if (local_address(at.socket) == remote_address(at.socket)) {
+  if (is_connected_to_itself(at.socket)) {
     at.dial_error = link_end::refused(at.peer);
     return connect_next(at);
   }

@@ -126,7 +126,7 @@ void loop::begin_close(link& at, base::error why) {
   if (at.state == link_state::closing)
     return;
   if (at.state != link_state::open)
-    return finish(at, std::move(why));
+    return finish(at, why);
   at.state = link_state::closing;
   at.end = std::move(why);
   arm(at.id, at.timer, base::mono_clock::now() + options_.linger);

@@ -93,10 +93,10 @@ TEST_CASE("a listener that is fed random bytes stays up and the links beside it 
   captured_log log;
   tcp_node server{{}, ":0"};
   tcp_node client;
-  server.heard.then = [&](const recorder::event& what) {
+  server.heard.then([&](const recorder::event& what) {
     if (what.what == kind::message)
       server.channel->send(what.link, what.content);
-  };
+  });
   const auto good = client.connect_to(server);
   const auto before = open_descriptors();
   base::rng random{99};
@@ -176,19 +176,19 @@ TEST_CASE("the side that dialled sees the reject of the other version before the
 }
 
 TEST_CASE("the last words of a peer that reset its link are heard although a send fails first") {
+  std::atomic<bool> inside{false};
   tcp_node server{{}, ":0"};
   raw_socket busy{server.address};
   REQUIRE(server.heard.wait(kind::accepted, 1));
   raw_socket peer{server.address};
   REQUIRE(server.heard.wait(kind::accepted, 2));
   const auto link = server.last_accepted();
-  std::atomic<bool> inside{false};
-  server.heard.then = [&](const recorder::event& what) {
+  server.heard.then([&inside, link](const recorder::event& what) {
     if (what.link != link && what.what == kind::message) {
       inside = true;
       std::this_thread::sleep_for(200ms); // the loop comes to the send before it reads
     }
-  };
+  });
   CHECK(busy.send(framed(hello_from(1))));
   CHECK(server.heard.wait_until([&] { return inside.load(); }));
   const message last_words{1, 2, 0, reject{0, 0, 0, reject_code::shutting_down, "last words", 0}};

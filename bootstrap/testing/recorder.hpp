@@ -35,8 +35,11 @@ public:
   }
   void on_closed(link_id link, const base::error& why) override { add({kind::closed, link, {}, {}, why}); }
 
-  /// Called after an event is recorded, on the channel's thread.
-  std::function<void(const event&)> then;
+  /// To be called after an event is recorded, on the channel's thread.
+  void then(std::function<void(const event&)> what) {
+    const std::lock_guard lock{mutex_};
+    then_ = std::move(what);
+  }
 
   [[nodiscard]] std::vector<event> events() const {
     const std::lock_guard lock{mutex_};
@@ -90,19 +93,22 @@ public:
   }
 
 private:
-  void add(event what) {
+  void add(const event& what) {
+    std::function<void(const event&)> next;
     {
       const std::lock_guard lock{mutex_};
       events_.push_back(what);
+      next = then_;
     }
     changed_.notify_all();
-    if (then)
-      then(what);
+    if (next)
+      next(what);
   }
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<event> events_;
+  std::function<void(const event&)> then_;
 };
 
 } // namespace actor_rdma::bootstrap::testing
