@@ -116,11 +116,13 @@ void endpoint::on_message(const bootstrap::reject& m) {
   if (m.code == bootstrap::reject_code::unknown_endpoint)
     established_ = false;
   raise(endpoint_event::rejected, why);
-  for (auto& q : members_)
-    if (!q.idle && !q.usable && (!established_ || index_of(q) == m.qp_index))
+  // Before the peer knows the endpoint an answer is about all of it, later about the attempt of one QP.
+  for (auto& q : members_) {
+    const bool meant =
+        !established_ || (!q.usable && index_of(q) == m.qp_index && q.generation == m.generation);
+    if (!q.idle && meant)
       caf::anon_send(q.handle, qp_fence{why, false});
-    else if (!established_ && !q.idle)
-      caf::anon_send(q.handle, qp_fence{why, false});
+  }
 }
 
 // -- initiator: remote fences ---------------------------------------------------------------------
@@ -313,7 +315,7 @@ void endpoint::answer_retired(member& q) {
   r.endpoint = where_.number;
   r.qp_index = index_of(q);
   r.generation = *std::exchange(q.retired_owed, std::nullopt);
-  send(std::move(r));
+  send(r);
 }
 
 } // namespace actor_rdma::actors

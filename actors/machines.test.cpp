@@ -11,6 +11,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace actor_rdma;
 using namespace actor_rdma::actors;
@@ -18,7 +19,7 @@ using namespace actor_rdma::actors;
 namespace {
 
 void compare(const std::string& file, const std::string& now) {
-  const std::string path = std::string{ACTOR_RDMA_SOURCE_DIR} + "/docs/states/" + file;
+  const auto path = fmt::format("{}/docs/states/{}", ACTOR_RDMA_SOURCE_DIR, file);
   if (std::getenv("ACTOR_RDMA_WRITE_STATES") != nullptr)
     std::ofstream{path} << now;
   std::ifstream in{path};
@@ -30,8 +31,8 @@ void compare(const std::string& file, const std::string& now) {
 template <class Table>
 void compare_all(const std::string& name, const Table& table) {
   const base::table_names<Table> names{to_string, to_string, to_string};
-  compare(name + ".txt", base::render_matrix(table, names));
-  compare(name + ".dot", base::render_dot(table, names, name));
+  compare(fmt::format("{}.txt", name), base::render_matrix(table, names));
+  compare(fmt::format("{}.dot", name), base::render_dot(table, names, name));
 }
 
 } // namespace

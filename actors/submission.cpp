@@ -57,7 +57,7 @@ struct counted {
 } // namespace
 
 base::expected<std::shared_ptr<batch_state>> make_batch(const buffer_view& ours,
-                                                        std::shared_ptr<const remote_memory> theirs,
+                                                        const std::shared_ptr<const remote_memory>& theirs,
                                                         std::span<const transfer_request> requests,
                                                         base::time_point now, base::time_point deadline) {
   if (requests.empty() || requests.size() > max_batch)

@@ -16,7 +16,7 @@ namespace actor_rdma::actors {
 /// The whole batch or nothing: an error names the first bad request. On success every buffer of ours that it
 /// uses counts one more open batch.
 base::expected<std::shared_ptr<batch_state>> make_batch(const buffer_view& ours,
-                                                        std::shared_ptr<const remote_memory> theirs,
+                                                        const std::shared_ptr<const remote_memory>& theirs,
                                                         std::span<const transfer_request> requests,
                                                         base::time_point now, base::time_point deadline);
 

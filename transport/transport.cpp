@@ -2,7 +2,7 @@
 // The public classes as thin handles on the core.
 #include "transport/transport.hpp"
 
-#include "transport/core.hpp"
+#include "transport/internal/core.hpp"
 #include "verbs/soft/fabric.hpp"
 
 #include <utility>

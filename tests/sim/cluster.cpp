@@ -117,8 +117,7 @@ machine::submit(const actors::peer_ref& to, const std::vector<transfer_request>&
   auto memory = to.view->memory();
   if (!memory)
     return base::fail(base::reason::peer_dead, "sim", "the peer is not connected");
-  auto batch =
-      actors::make_batch(engine_->buffers(), std::move(memory), what, in_.now(), in_.now() + deadline);
+  auto batch = actors::make_batch(engine_->buffers(), memory, what, in_.now(), in_.now() + deadline);
   if (batch)
     actors::engine::submit_to(to, *batch);
   return batch;

@@ -9,7 +9,8 @@ set -euo pipefail
 export LC_ALL=C
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../..}"
 
-# folder: the folders that its files may include, beside itself. A line for FOLDER.cpp is for its sources only.
+# folder: the folders that its files may include, beside itself. A line for FOLDER.cpp is for its sources and for
+# what lies in FOLDER/internal/, which no other folder includes.
 export layers='
 base:
 observe: base
@@ -26,8 +27,8 @@ tests: base observe verbs bootstrap actors transport tent inspector bench drill
 examples: transport base observe
 '
 # Headers of libraries that must not spread, and the places where they may be included.
-export caf_allowed='^(actors/|tests/|drill/|bench/.*\.cpp$|transport/.*\.cpp$)'
-export verbs_allowed='^(verbs/|actors/|bench/|tests/|drill/|transport/.*\.cpp$)'
+export caf_allowed='^(actors/|tests/|drill/|bench/.*\.cpp$|transport/.*\.cpp$|transport/internal/)'
+export verbs_allowed='^(verbs/|actors/|bench/|tests/|drill/|transport/.*\.cpp$|transport/internal/)'
 export max_header_lines=250 max_source_lines=400
 
 find . \( -name build -o -name .git \) -prune -o -type f \
@@ -86,8 +87,10 @@ function check_include(    target, rule, spelled) {
     return
   if (target == "tests" && path ~ /\.test\.cpp$/)
     return
+  if (spelled ~ /^"[a-z]+\/internal\// && folder != "tests")
+    complain(FNR, "what lies in internal/ belongs to its folder alone")
   rule = folder
-  if (is_source && (folder ".cpp") in allowed)
+  if ((is_source || path ~ /\/internal\//) && (folder ".cpp") in allowed)
     rule = folder ".cpp"
   if (index(allowed[rule], " " target " ") == 0)
     complain(FNR, folder "/ must not include " target "/")

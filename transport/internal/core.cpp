@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Start and end of a transport.
-#include "transport/core.hpp"
+#include "transport/internal/core.hpp"
 
 #include "actors/lane_scheduler.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
-#include "transport/fork_guard.hpp"
+#include "transport/internal/fork_guard.hpp"
 
 #include <algorithm>
 #include <future>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An atfork handler that counts.
-#include "transport/fork_guard.hpp"
+#include "transport/internal/fork_guard.hpp"
 
 #include <atomic>
 

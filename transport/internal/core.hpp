@@ -6,8 +6,8 @@
 
 #include "actors/engine.hpp"
 #include "bootstrap/tcp_channel.hpp"
-#include "transport/completion_thread.hpp"
-#include "transport/lane_events.hpp"
+#include "transport/internal/completion_thread.hpp"
+#include "transport/internal/lane_events.hpp"
 #include "transport/transport.hpp"
 #include "verbs/soft/fabric.hpp"
 

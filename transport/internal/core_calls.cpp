@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of a running transport: memory, peers, batches, snapshots. Each wait here has a deadline.
 #include "actors/submission.hpp"
-#include "transport/core.hpp"
-#include "transport/fork_guard.hpp"
+#include "transport/internal/core.hpp"
+#include "transport/internal/fork_guard.hpp"
 
 #include <future>
 #include <utility>
@@ -120,7 +120,7 @@ base::expected<std::shared_ptr<actors::batch_state>> core::submit(const std::str
   const auto now = base::mono_clock::now();
   const auto span = how.deadline == base::duration::zero() ? opts_.default_deadline : how.deadline;
   const auto deadline = span > base::time_point::max() - now ? base::time_point::max() : now + span;
-  auto batch = actors::make_batch(engine_->buffers(), std::move(memory), requests, now, deadline);
+  auto batch = actors::make_batch(engine_->buffers(), memory, requests, now, deadline);
   if (!batch) {
     open_batches_.fetch_sub(1, std::memory_order_acq_rel);
     return batch;

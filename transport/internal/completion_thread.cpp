@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The callback thread's loop and its end.
-#include "transport/completion_thread.hpp"
+#include "transport/internal/completion_thread.hpp"
 
 #include "base/log.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lane observations to events.
-#include "transport/lane_events.hpp"
+#include "transport/internal/lane_events.hpp"
 
 #include "actors/lane.hpp"
 
