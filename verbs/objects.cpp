@@ -3,11 +3,11 @@
 // Owners of verbs objects over any provider table.
 #include "verbs/objects.hpp"
 
+#include "base/log.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "base/log.hpp"
 
 #include <fcntl.h>
 
@@ -17,27 +17,20 @@ namespace {
 
 base::reason reason_of(int error) {
   switch (error) {
-  case EBUSY:
-    return base::reason::busy;
+  case EBUSY: return base::reason::busy;
   case EINVAL:
-  case EFAULT:
-    return base::reason::invalid_argument;
+  case EFAULT: return base::reason::invalid_argument;
   case ENOMEM:
   case EMFILE:
-  case ENOSPC:
-    return base::reason::resource;
+  case ENOSPC: return base::reason::resource;
   case EPERM:
-  case EACCES:
-    return base::reason::permission;
+  case EACCES: return base::reason::permission;
   case EOPNOTSUPP:
-  case ENOSYS:
-    return base::reason::unsupported;
+  case ENOSYS: return base::reason::unsupported;
   case ETIMEDOUT:
   case ENETUNREACH:
-  case EHOSTUNREACH:
-    return base::reason::path;
-  default:
-    return base::reason::local_device;
+  case EHOSTUNREACH: return base::reason::path;
+  default: return base::reason::local_device;
   }
 }
 
@@ -53,7 +46,8 @@ base::error failed(const char* call, const std::string& device, int error) {
 
 /// Calls a destroying verb, which takes the handle's content to nothing only when it succeeds.
 template <class Handle>
-base::expected<void> release(int (*verb)(Handle*), Handle*& handle, const char* call, const std::string& device) {
+base::expected<void> release(int (*verb)(Handle*), Handle*& handle, const char* call,
+                             const std::string& device) {
   if (handle == nullptr)
     return {};
   if (const int error = verb(handle); error != 0)
@@ -103,7 +97,9 @@ context& context::operator=(context&& other) noexcept {
   return *this;
 }
 
-context::~context() { release_or_leak(*this); }
+context::~context() {
+  release_or_leak(*this);
+}
 
 base::expected<void> context::destroy() {
   if (handle_ == nullptr)
@@ -152,9 +148,7 @@ base::expected<std::optional<async_event>> context::next_async_event() {
   async_event copy;
   copy.type = event.event_type;
   switch (event.event_type) {
-  case IBV_EVENT_CQ_ERR:
-    copy.cq = event.element.cq;
-    break;
+  case IBV_EVENT_CQ_ERR: copy.cq = event.element.cq; break;
   case IBV_EVENT_QP_FATAL:
   case IBV_EVENT_QP_REQ_ERR:
   case IBV_EVENT_QP_ACCESS_ERR:
@@ -162,26 +156,23 @@ base::expected<std::optional<async_event>> context::next_async_event() {
   case IBV_EVENT_SQ_DRAINED:
   case IBV_EVENT_PATH_MIG:
   case IBV_EVENT_PATH_MIG_ERR:
-  case IBV_EVENT_QP_LAST_WQE_REACHED:
-    copy.qp_num = event.element.qp->qp_num;
-    break;
+  case IBV_EVENT_QP_LAST_WQE_REACHED: copy.qp_num = event.element.qp->qp_num; break;
   case IBV_EVENT_PORT_ACTIVE:
   case IBV_EVENT_PORT_ERR:
   case IBV_EVENT_LID_CHANGE:
   case IBV_EVENT_PKEY_CHANGE:
   case IBV_EVENT_SM_CHANGE:
   case IBV_EVENT_CLIENT_REREGISTER:
-  case IBV_EVENT_GID_CHANGE:
-    copy.port = static_cast<std::uint8_t>(event.element.port_num);
-    break;
-  default:
-    break; // of the device, or of objects that are not used here
+  case IBV_EVENT_GID_CHANGE: copy.port = static_cast<std::uint8_t>(event.element.port_num); break;
+  default: break; // of the device, or of objects that are not used here
   }
   table_->ack_async_event(&event);
   return copy;
 }
 
-int context::async_fd() const noexcept { return handle_->async_fd; }
+int context::async_fd() const noexcept {
+  return handle_->async_fd;
+}
 
 // -- protection domain ----------------------------------------------------------------------------
 
@@ -200,7 +191,9 @@ protection_domain& protection_domain::operator=(protection_domain&& other) noexc
   return *this;
 }
 
-protection_domain::~protection_domain() { release_or_leak(*this); }
+protection_domain::~protection_domain() {
+  release_or_leak(*this);
+}
 
 base::expected<void> protection_domain::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
@@ -225,10 +218,13 @@ memory_region& memory_region::operator=(memory_region&& other) noexcept {
   return *this;
 }
 
-memory_region::~memory_region() { release_or_leak(*this); }
+memory_region::~memory_region() {
+  release_or_leak(*this);
+}
 
 base::expected<void> memory_region::destroy() {
-  return handle_ == nullptr ? base::expected<void>{} : release(table_->dereg_mr, handle_, "ibv_dereg_mr", device_);
+  return handle_ == nullptr ? base::expected<void>{}
+                            : release(table_->dereg_mr, handle_, "ibv_dereg_mr", device_);
 }
 
 // -- completion channel ---------------------------------------------------------------------------
@@ -251,7 +247,9 @@ completion_channel& completion_channel::operator=(completion_channel&& other) no
   return *this;
 }
 
-completion_channel::~completion_channel() { release_or_leak(*this); }
+completion_channel::~completion_channel() {
+  release_or_leak(*this);
+}
 
 base::expected<void> completion_channel::destroy() {
   return handle_ == nullptr
@@ -286,10 +284,13 @@ completion_queue& completion_queue::operator=(completion_queue&& other) noexcept
   return *this;
 }
 
-completion_queue::~completion_queue() { release_or_leak(*this); }
+completion_queue::~completion_queue() {
+  release_or_leak(*this);
+}
 
 base::expected<void> completion_queue::destroy() {
-  return handle_ == nullptr ? base::expected<void>{} : release(table_->destroy_cq, handle_, "ibv_destroy_cq", device_);
+  return handle_ == nullptr ? base::expected<void>{}
+                            : release(table_->destroy_cq, handle_, "ibv_destroy_cq", device_);
 }
 
 // -- queue pair -----------------------------------------------------------------------------------
@@ -310,7 +311,9 @@ queue_pair& queue_pair::operator=(queue_pair&& other) noexcept {
   return *this;
 }
 
-queue_pair::~queue_pair() { release_or_leak(*this); }
+queue_pair::~queue_pair() {
+  release_or_leak(*this);
+}
 
 base::expected<void> queue_pair::modify(ibv_qp_attr& attr, int mask) {
   if (const int error = table_->modify_qp(handle_, &attr, mask); error != 0)
@@ -327,7 +330,8 @@ base::expected<ibv_qp_state> queue_pair::query_state() const {
 }
 
 base::expected<void> queue_pair::destroy() {
-  return handle_ == nullptr ? base::expected<void>{} : release(table_->destroy_qp, handle_, "ibv_destroy_qp", device_);
+  return handle_ == nullptr ? base::expected<void>{}
+                            : release(table_->destroy_qp, handle_, "ibv_destroy_qp", device_);
 }
 
 } // namespace actor_rdma::verbs

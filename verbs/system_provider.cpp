@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The system's libibverbs as a provider table, loaded at run time: a machine without it gets a sentence, not a loader
-// error, and our own NIC's names never meet its names.
+// The system's libibverbs as a provider table, loaded at run time: a machine without it gets a sentence, not
+// a loader error, and our own NIC's names never meet its names.
+#include "verbs/provider.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <string>
-
-#include "verbs/provider.hpp"
 
 #include <dlfcn.h>
 
@@ -16,9 +16,9 @@ namespace {
 
 constexpr const char* layer = "verbs";
 
-// ibv_query_port() is an inline that prefers the context's own query_port and falls back to the exported function,
-// which fills only the oldest 48 bytes. Using the inline would make the fallback a link-time reference, so it is
-// spelt out here. The same goes for ibv_query_gid_ex().
+// ibv_query_port() is an inline that prefers the context's own query_port and falls back to the exported
+// function, which fills only the oldest 48 bytes. Using the inline would make the fallback a link-time
+// reference, so it is spelt out here. The same goes for ibv_query_gid_ex().
 int (*old_query_port)(ibv_context*, std::uint8_t, _compat_ibv_port_attr*) = nullptr;
 int (*sized_query_gid_ex)(ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t,
                           std::size_t) = nullptr;

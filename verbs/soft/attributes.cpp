@@ -3,15 +3,15 @@
 // Queries. None of them blocks or changes anything.
 #include "verbs/soft/attributes.hpp"
 
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/tables.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-
-#include "verbs/soft/queue_pair.hpp"
-#include "verbs/soft/resources.hpp"
-#include "verbs/soft/tables.hpp"
 
 #include <endian.h>
 
@@ -105,32 +105,42 @@ int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, 
 }
 
 const char* wc_status_name(ibv_wc_status status) {
-  static constexpr std::array<const char*, 24> names{
-      "success", "local length error", "local QP operation error", "local EE context operation error",
-      "local protection error", "Work Request Flushed Error", "memory management operation error",
-      "bad response error", "local access error", "remote invalid request error", "remote access error",
-      "remote operation error", "transport retry counter exceeded", "RNR retry counter exceeded",
-      "local RDD violation error", "remote invalid RD request", "aborted error", "invalid EE context number",
-      "invalid EE context state", "fatal error", "response timeout error", "general error",
-      "TM error", "TM software rendezvous"};
+  static constexpr std::array<const char*, 24> names{"success",
+                                                     "local length error",
+                                                     "local QP operation error",
+                                                     "local EE context operation error",
+                                                     "local protection error",
+                                                     "Work Request Flushed Error",
+                                                     "memory management operation error",
+                                                     "bad response error",
+                                                     "local access error",
+                                                     "remote invalid request error",
+                                                     "remote access error",
+                                                     "remote operation error",
+                                                     "transport retry counter exceeded",
+                                                     "RNR retry counter exceeded",
+                                                     "local RDD violation error",
+                                                     "remote invalid RD request",
+                                                     "aborted error",
+                                                     "invalid EE context number",
+                                                     "invalid EE context state",
+                                                     "fatal error",
+                                                     "response timeout error",
+                                                     "general error",
+                                                     "TM error",
+                                                     "TM software rendezvous"};
   const auto i = static_cast<std::size_t>(status);
   return i < names.size() ? names[i] : "unknown";
 }
 
 const char* event_type_name(ibv_event_type type) {
   switch (type) {
-  case IBV_EVENT_CQ_ERR:
-    return "CQ error";
-  case IBV_EVENT_QP_FATAL:
-    return "local work queue catastrophic error";
-  case IBV_EVENT_QP_ACCESS_ERR:
-    return "local access violation work queue error";
-  case IBV_EVENT_PORT_ACTIVE:
-    return "port active";
-  case IBV_EVENT_PORT_ERR:
-    return "port error";
-  default:
-    return "unknown";
+  case IBV_EVENT_CQ_ERR: return "CQ error";
+  case IBV_EVENT_QP_FATAL: return "local work queue catastrophic error";
+  case IBV_EVENT_QP_ACCESS_ERR: return "local access violation work queue error";
+  case IBV_EVENT_PORT_ACTIVE: return "port active";
+  case IBV_EVENT_PORT_ERR: return "port error";
+  default: return "unknown";
   }
 }
 

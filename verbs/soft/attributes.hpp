@@ -17,7 +17,8 @@ inline constexpr std::uint32_t max_qp_wrs = 16384;
 /// Writes no more than `size` bytes: the caller's struct may be older than ours.
 [[nodiscard]] int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);
 [[nodiscard]] int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out);
-[[nodiscard]] int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* out);
+[[nodiscard]] int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                               ibv_gid_entry* out);
 [[nodiscard]] const char* wc_status_name(ibv_wc_status status);
 [[nodiscard]] const char* event_type_name(ibv_event_type type);
 

@@ -3,9 +3,9 @@
 // Writing, polling and notifying.
 #include "verbs/soft/completion_queue.hpp"
 
-#include <algorithm>
-
 #include "verbs/soft/queue_pair.hpp"
+
+#include <algorithm>
 
 namespace actor_rdma::verbs::soft {
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A completion queue: a bounded ring of completions, the channel that it wakes, and the timeline of the work that will
-// end in it. Completions are only ever written by the process that owns the queue.
+// A completion queue: a bounded ring of completions, the channel that it wakes, and the timeline of the work
+// that will end in it. Completions are only ever written by the process that owns the queue.
 #pragma once
+
+#include "verbs/soft/event_queue.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/timeline.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
-
-#include "verbs/soft/event_queue.hpp"
-#include "verbs/soft/resources.hpp"
-#include "verbs/soft/timeline.hpp"
 
 #include <infiniband/verbs.h>
 
@@ -22,8 +22,8 @@ class soft_qp;
 
 struct completion {
   ibv_wc wc;
-  soft_qp* qp;               // outlives it: a queue pair that goes takes its completions along
-  std::uint64_t release_to;  // the send queue is free up to here once this is polled
+  soft_qp* qp;              // outlives it: a queue pair that goes takes its completions along
+  std::uint64_t release_to; // the send queue is free up to here once this is polled
 };
 
 class soft_cq : public ibv_cq, public owned_object {

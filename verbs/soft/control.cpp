@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writing faults into the tables. The first word that changes takes effect at once in every process; announcing it
-// makes the processes look at what was stuck.
+// Writing faults into the tables. The first word that changes takes effect at once in every process;
+// announcing it makes the processes look at what was stuck.
 #include "verbs/soft/control.hpp"
-
-#include <string>
 
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
+
+#include <string>
 
 namespace actor_rdma::verbs::soft {
 
@@ -23,7 +23,8 @@ bool is_present(const runtime& rt, const layout::device_entry& device) noexcept 
 
 /// Finds the device, lets `change` write, logs and announces. `change` returns false if nothing changed.
 template <class Change>
-base::expected<void> apply(runtime& rt, std::string_view name, log_kind kind, std::uint32_t detail, Change change) {
+base::expected<void> apply(runtime& rt, std::string_view name, log_kind kind, std::uint32_t detail,
+                           Change change) {
   auto& t = rt.tables();
   const auto index = find_device(rt, name);
   if (!index)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Work requests that go well: bytes, order, completions, queue slots.
-#include <chrono>
-
 #include "verbs/soft/provider_table.hpp"
 #include "verbs/soft/testing/rig.hpp"
+
+#include <chrono>
 
 using namespace actor_rdma;
 using namespace actor_rdma::verbs;
@@ -196,7 +196,8 @@ TEST_CASE("slots of unsignaled work come back only with a later signaled complet
   CHECK(rig.a->post(chain, &accepted) == ENOMEM);
   CHECK(accepted == 8);
   CHECK(rig.a->poll().empty());
-  CHECK(rig.a->write(4, to, 0, 0, 8) == ENOMEM); // all eight were unsignaled: the queue is stuck, as on hardware
+  CHECK(rig.a->write(4, to, 0, 0, 8) ==
+        ENOMEM); // all eight were unsignaled: the queue is stuck, as on hardware
 }
 
 TEST_CASE("modes change while traffic runs and keep the order") {
@@ -217,7 +218,8 @@ TEST_CASE("modes change while traffic runs and keep the order") {
 TEST_CASE("what this NIC does not do is refused at the post") {
   pair_rig rig{nic_mode::immediate};
   ibv_send_wr wr{};
-  for (const auto opcode : {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP}) {
+  for (const auto opcode :
+       {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_ATOMIC_CMP_AND_SWP}) {
     wr.opcode = opcode;
     CHECK(rig.a->post({&wr, 1}) == EINVAL);
   }

@@ -3,13 +3,13 @@
 // The engine's loop and its sleep.
 #include "verbs/soft/engine.hpp"
 
+#include "verbs/soft/liveness.hpp"
+#include "verbs/soft/runtime.hpp"
+
 #include <algorithm>
 #include <climits>
 #include <csignal>
 #include <ctime>
-
-#include "verbs/soft/liveness.hpp"
-#include "verbs/soft/runtime.hpp"
 
 #include <linux/futex.h>
 #include <sys/prctl.h>
@@ -31,7 +31,9 @@ nanos wake_time(const timeline& line) noexcept {
   return due == never || line.is_watched() ? due : due + courtesy;
 }
 
-std::uint32_t* futex_word(std::atomic<std::uint32_t>& word) noexcept { return reinterpret_cast<std::uint32_t*>(&word); }
+std::uint32_t* futex_word(std::atomic<std::uint32_t>& word) noexcept {
+  return reinterpret_cast<std::uint32_t*>(&word);
+}
 
 } // namespace
 
@@ -127,8 +129,8 @@ void engine::sleep_until(std::uint32_t seen, nanos when) noexcept {
   at.tv_sec = when / 1'000'000'000;
   at.tv_nsec = when % 1'000'000'000;
   // The bit-set variant takes an absolute time of CLOCK_MONOTONIC.
-  ::syscall(SYS_futex, futex_word(entry_.attention), FUTEX_WAIT_BITSET, seen, when == never ? nullptr : &at, nullptr,
-            FUTEX_BITSET_MATCH_ANY);
+  ::syscall(SYS_futex, futex_word(entry_.attention), FUTEX_WAIT_BITSET, seen, when == never ? nullptr : &at,
+            nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 
 } // namespace actor_rdma::verbs::soft

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one thread of a process on a steady clock. It stands in for the hardware where nobody calls: it brings events of
-// ports and peers, keeps retry timers, and does the work that is due when its owner sleeps or does not poll. It sleeps
-// on the futex word of the process's entry until the next of these is due; an idle process costs nothing. For work
-// whose owner is expected to poll it comes late on purpose, so that the two do not meet.
+// The one thread of a process on a steady clock. It stands in for the hardware where nobody calls: it brings
+// events of ports and peers, keeps retry timers, and does the work that is due when its owner sleeps or does
+// not poll. It sleeps on the futex word of the process's entry until the next of these is due; an idle
+// process costs nothing. For work whose owner is expected to poll it comes late on purpose, so that the two
+// do not meet.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
+#include "verbs/soft/timeline.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
-
-#include "verbs/soft/layout.hpp"
-#include "verbs/soft/timeline.hpp"
 
 #include <pthread.h>
 

@@ -24,10 +24,26 @@ struct record {
 };
 static_assert(sizeof(record) <= sizeof(std::array<std::uint64_t, layout::log_words>));
 
-constexpr std::array<const char*, 20> names{
-    "attach",      "detach",       "link_down",    "link_up",     "hang_on",        "hang_off",            "delay_on",
-    "delay_off",   "mode_changed", "posted",       "swallowed",   "landed_late",    "dropped_late",        "flushed",
-    "retry_exceeded", "remote_access_error", "local_protection_error", "async_event", "qp_created", "qp_destroyed"};
+constexpr std::array<const char*, 20> names{"attach",
+                                            "detach",
+                                            "link_down",
+                                            "link_up",
+                                            "hang_on",
+                                            "hang_off",
+                                            "delay_on",
+                                            "delay_off",
+                                            "mode_changed",
+                                            "posted",
+                                            "swallowed",
+                                            "landed_late",
+                                            "dropped_late",
+                                            "flushed",
+                                            "retry_exceeded",
+                                            "remote_access_error",
+                                            "local_protection_error",
+                                            "async_event",
+                                            "qp_created",
+                                            "qp_destroyed"};
 static_assert(names.size() == static_cast<std::size_t>(log_kind::qp_destroyed) + 1);
 
 log_entry to_entry(const record& r) {
@@ -65,9 +81,11 @@ const char* to_string(log_kind kind) noexcept {
   return i < names.size() ? names[i] : "unknown";
 }
 
-void write_log(layout::tables& t, nanos at, log_kind kind, const layout::device_entry& device, std::uint32_t qp_num,
-               std::uint32_t detail, const logged_work& work) noexcept {
-  record r{at, static_cast<std::uint32_t>(kind), qp_num, work.wr_id, work.remote_addr, work.length, detail, device.name};
+void write_log(layout::tables& t, nanos at, log_kind kind, const layout::device_entry& device,
+               std::uint32_t qp_num, std::uint32_t detail, const logged_work& work) noexcept {
+  record r{
+      at,         static_cast<std::uint32_t>(kind), qp_num, work.wr_id, work.remote_addr, work.length, detail,
+      device.name};
   std::array<std::uint64_t, layout::log_words> words{};
   std::memcpy(words.data(), &r, sizeof r);
   const auto number = t.head.log_head.fetch_add(1, std::memory_order_acq_rel);
@@ -111,8 +129,8 @@ void note_fault_change(layout::tables& t, nanos now) noexcept {
   constexpr nanos afterglow = 1'000'000'000;
   const bool any = std::any_of(t.devices.begin(), t.devices.end(), [](const layout::device_entry& d) {
     return d.used.load(std::memory_order_acquire) != 0 &&
-           (d.link_seq.load(std::memory_order_relaxed) % 2 != 0 || d.hang.load(std::memory_order_relaxed) != 0 ||
-            d.delay.load(std::memory_order_relaxed) != 0);
+           (d.link_seq.load(std::memory_order_relaxed) % 2 != 0 ||
+            d.hang.load(std::memory_order_relaxed) != 0 || d.delay.load(std::memory_order_relaxed) != 0);
   });
   t.head.log_posts_until.store(any ? never : now + afterglow, std::memory_order_relaxed);
 }

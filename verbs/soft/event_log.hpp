@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fabric's event log: a ring in the shared tables that every process writes, the evidence of what the NIC did. An
-// entry is complete when its sequence word says so; a reader passes over an entry that its writer never finished.
+// The fabric's event log: a ring in the shared tables that every process writes, the evidence of what the NIC
+// did. An entry is complete when its sequence word says so; a reader passes over an entry that its writer
+// never finished.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "verbs/soft/fabric.hpp"
 #include "verbs/soft/layout.hpp"
+
+#include <cstdint>
+#include <vector>
 
 namespace actor_rdma::verbs::soft {
 
@@ -22,7 +23,8 @@ struct logged_work {
 void write_log(layout::tables& t, nanos at, log_kind kind, const layout::device_entry& device,
                std::uint32_t qp_num = 0, std::uint32_t detail = 0, const logged_work& work = {}) noexcept;
 
-[[nodiscard]] std::vector<log_entry> read_log(const layout::tables& t, std::uint64_t from, std::uint64_t& next);
+[[nodiscard]] std::vector<log_entry> read_log(const layout::tables& t, std::uint64_t from,
+                                              std::uint64_t& next);
 
 /// Posts are logged only around faults. One load when there was none.
 [[nodiscard]] inline bool may_log_posts(const layout::tables& t) noexcept {

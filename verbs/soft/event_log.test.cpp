@@ -3,12 +3,12 @@
 // The ring of log entries.
 #include "verbs/soft/event_log.hpp"
 
+#include "verbs/soft/segment.hpp"
+#include "verbs/soft/tables.hpp"
+
 #include <set>
 #include <string>
 #include <thread>
-
-#include "verbs/soft/segment.hpp"
-#include "verbs/soft/tables.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Events behind a descriptor that applications poll themselves: the async events of a context and the events of a
-// completion channel. The descriptor is an eventfd that counts like a semaphore, the events wait here, so the queue is
-// unbounded, level-triggered, and blocks or not as the application sets O_NONBLOCK. An event may belong to an object,
-// whose destruction drops what was not yet read and waits until everything that was read is acknowledged.
+// Events behind a descriptor that applications poll themselves: the async events of a context and the events
+// of a completion channel. The descriptor is an eventfd that counts like a semaphore, the events wait here,
+// so the queue is unbounded, level-triggered, and blocks or not as the application sets O_NONBLOCK. An event
+// may belong to an object, whose destruction drops what was not yet read and waits until everything that was
+// read is acknowledged.
 #pragma once
 
 #include <algorithm>

@@ -3,13 +3,13 @@
 // Fabrics and hosts: what ties the process's part in the tables to the devices that an application sees.
 #include "verbs/soft/fabric.hpp"
 
-#include <utility>
-
 #include "verbs/soft/control.hpp"
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/provider_table.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/runtime.hpp"
+
+#include <utility>
 
 #include <unistd.h>
 
@@ -61,8 +61,12 @@ public:
   base::expected<void> set_delay(std::string_view d, base::duration by) override {
     return soft::set_delay(*rt_, d, by);
   }
-  base::expected<void> set_mode(std::string_view d, nic_mode mode) override { return soft::set_mode(*rt_, d, mode); }
-  base::expected<void> set_rate(std::string_view d, double gbit_s) override { return soft::set_rate(*rt_, d, gbit_s); }
+  base::expected<void> set_mode(std::string_view d, nic_mode mode) override {
+    return soft::set_mode(*rt_, d, mode);
+  }
+  base::expected<void> set_rate(std::string_view d, double gbit_s) override {
+    return soft::set_rate(*rt_, d, gbit_s);
+  }
   std::vector<device_state> devices() const override { return list_devices(*rt_); }
   std::vector<log_entry> read_log(std::uint64_t from, std::uint64_t& next) const override {
     return soft::read_log(rt_->tables(), from, next);
@@ -115,7 +119,7 @@ void fabric_impl::advance(base::time_point now) {
     copy_budget unlimited = SIZE_MAX;
     rt_->set_event_time(key.at);
     what->run(key.at, until, unlimited);
-    rt_->attend(key.at);
+    rt_->attend(rt_->now());
   }
   rt_->set_event_time(never);
 }
@@ -123,7 +127,8 @@ void fabric_impl::advance(base::time_point now) {
 } // namespace
 
 base::expected<std::shared_ptr<fabric>> fabric::open(const fabric_options& options) {
-  const bool is_steady = options.clock == nullptr || dynamic_cast<const base::steady_source*>(options.clock) != nullptr;
+  const bool is_steady =
+      options.clock == nullptr || dynamic_cast<const base::steady_source*>(options.clock) != nullptr;
   if (!options.name.empty() && !is_steady)
     return base::fail(base::reason::invalid_argument, layer, "only a private fabric can run in virtual time");
   auto memory = options.name.empty() ? segment::make_private(options.seed)

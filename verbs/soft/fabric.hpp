@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Public face of the software NIC: a fabric (the wire and the tables every host shares), hosts attached to it, and the
-// control surface that changes links, faults and modes while traffic runs. A fabric is private to one process (tests,
-// simulation in virtual time) or a named shared-memory segment that several processes attach to, each as one virtual
-// host. Faults live in the fabric's tables, so that one write reaches every process. The evidence of what happened is
-// the event log, with times of the fabric's clock.
+// Public face of the software NIC: a fabric (the wire and the tables every host shares), hosts attached to
+// it, and the control surface that changes links, faults and modes while traffic runs. A fabric is private to
+// one process (tests, simulation in virtual time) or a named shared-memory segment that several processes
+// attach to, each as one virtual host. Faults live in the fabric's tables, so that one write reaches every
+// process. The evidence of what happened is the event log, with times of the fabric's clock.
 #pragma once
 
 #include "base/error.hpp"
@@ -19,36 +19,53 @@
 
 namespace actor_rdma::verbs::soft {
 
-/// How a device executes work. `immediate`: in the post (at most 256 KiB of copying per post, the rest at later
-/// polls), for throughput figures. `paced`: rate and latency, so that WRs really are outstanding. `null`: as immediate,
-/// but no payload of more than 8 bytes is moved, for overhead figures. (On the command line: inline, paced, null.)
+/// How a device executes work. `immediate`: in the post (at most 256 KiB of copying per post, the rest at
+/// later polls), for throughput figures. `paced`: rate and latency, so that WRs really are outstanding.
+/// `null`: as immediate, but no payload of more than 8 bytes is moved, for overhead figures. (On the command
+/// line: inline, paced, null.)
 enum class nic_mode : std::uint8_t { immediate, paced, null };
 
 struct device_options {
   std::string name = "soft0";
   nic_mode mode = nic_mode::immediate;
-  double rate_gbit_s = 25.0;                            ///< paced only; each end's device is charged
+  double rate_gbit_s = 25.0;                             ///< paced only; each end's device is charged
   base::duration latency = std::chrono::microseconds{5}; ///< paced only; one way
 };
 
 struct fabric_options {
   /// Name of the shared segment; empty for a fabric private to this process.
   std::string name;
-  /// nullptr: steady clock. A private fabric may run on a manual clock; then nothing happens but in advance().
+  /// nullptr: steady clock. A private fabric may run on a manual clock; then nothing happens but in
+  /// advance().
   const base::clock_source* clock = nullptr;
   std::uint64_t seed = 1; ///< keys, QP numbers
-  /// For tools: opens an existing named fabric without becoming part of it. Control and log only, no attach().
+  /// For tools: opens an existing named fabric without becoming part of it. Control and log only, no
+  /// attach().
   bool observe_only = false;
 };
 
 /// One line of the event log.
 enum class log_kind : std::uint8_t {
-  attach, detach, link_down, link_up, hang_on, hang_off, delay_on, delay_off, mode_changed,
-  posted,    ///< a WR was posted; logged only while a fault is set or was set in the last second
-  swallowed, ///< a WR met a hang: it will never complete
-  landed_late, ///< a delayed payload reached memory
+  attach,
+  detach,
+  link_down,
+  link_up,
+  hang_on,
+  hang_off,
+  delay_on,
+  delay_off,
+  mode_changed,
+  posted,       ///< a WR was posted; logged only while a fault is set or was set in the last second
+  swallowed,    ///< a WR met a hang: it will never complete
+  landed_late,  ///< a delayed payload reached memory
   dropped_late, ///< a delayed payload was refused at landing (QP, generation, state, key or range)
-  flushed, retry_exceeded, remote_access_error, local_protection_error, async_event, qp_created, qp_destroyed
+  flushed,
+  retry_exceeded,
+  remote_access_error,
+  local_protection_error,
+  async_event,
+  qp_created,
+  qp_destroyed
 };
 const char* to_string(log_kind) noexcept;
 
@@ -83,11 +100,11 @@ public:
   static base::expected<std::shared_ptr<fabric>> open(const fabric_options& options);
   virtual ~fabric() = default;
 
-  /// Attaches a virtual host with its devices. The host must go before the fabric does. With a steady clock the
-  /// process gets one engine thread (for all its hosts and devices) that serves what is due while nobody polls.
+  /// Attaches a virtual host with its devices. The host must go before the fabric does. With a steady clock
+  /// the process gets one engine thread (for all its hosts and devices) that serves what is due while nobody
+  /// polls.
   virtual base::expected<std::unique_ptr<host>> attach(const std::string& host_name,
-                                                       const std::vector<device_options>& devices)
-    = 0;
+                                                       const std::vector<device_options>& devices) = 0;
 
   /// Virtual time: when the next thing is due (a landing, a completion, a retry time-out), if anything is.
   virtual std::optional<base::time_point> next_event() const = 0;
@@ -96,15 +113,17 @@ public:
 
   // Control. `device` is "host/soft0" or "soft0" when that is unambiguous. Any thread, any process.
   virtual base::expected<void> set_link(std::string_view device, bool up) = 0;
-  /// WRs that meet the hang are swallowed for good: no completion, no error, also after it is switched off and after
-  /// the link is back, until their QP goes to ERR (they flush then) or RESET, or is destroyed.
+  /// WRs that meet the hang are swallowed for good: no completion, no error, also after it is switched off
+  /// and after the link is back, until their QP goes to ERR (they flush then) or RESET, or is destroyed.
   virtual base::expected<void> set_hang(std::string_view device, bool on) = 0;
-  /// Packets that leave `device` from now on land `by` later, whatever became of their sender meanwhile; zero ends it.
+  /// Packets that leave `device` from now on land `by` later, whatever became of their sender meanwhile; zero
+  /// ends it.
   virtual base::expected<void> set_delay(std::string_view device, base::duration by) = 0;
   virtual base::expected<void> set_mode(std::string_view device, nic_mode mode) = 0;
   virtual base::expected<void> set_rate(std::string_view device, double gbit_s) = 0;
   virtual std::vector<device_state> devices() const = 0;
-  /// Log entries with sequence number >= `from`; `next` is where to go on. The log is a ring: old entries are lost.
+  /// Log entries with sequence number >= `from`; `next` is where to go on. The log is a ring: old entries are
+  /// lost.
   virtual std::vector<log_entry> read_log(std::uint64_t from, std::uint64_t& next) const = 0;
 };
 
@@ -116,8 +135,8 @@ public:
   virtual const std::string& name() const = 0;
 };
 
-/// Memory that peers in other processes reach without a system call: a shared mapping, backed by a memfd. Any other
-/// memory works too, by process_vm_readv/writev. nullptr when memory is exhausted.
+/// Memory that peers in other processes reach without a system call: a shared mapping, backed by a memfd. Any
+/// other memory works too, by process_vm_readv/writev. nullptr when memory is exhausted.
 void* allocate_shared(std::size_t length) noexcept;
 void free_shared(void* addr, std::size_t length) noexcept;
 

@@ -3,12 +3,12 @@
 // Publishing of executions, and the waits for them.
 #include "verbs/soft/hazard.hpp"
 
+#include "verbs/soft/liveness.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
-
-#include "verbs/soft/liveness.hpp"
 
 namespace actor_rdma::verbs::soft {
 
@@ -95,7 +95,8 @@ bool wait_for_queue_pair(layout::tables& tables, const layout::process_entry& ow
       observe(tables, [&](const auto&, std::uint64_t target) { return target >> 32 == wanted; }), own);
 }
 
-bool wait_for_memory_region(layout::tables& tables, const layout::process_entry& own, std::uint32_t mr_index) {
+bool wait_for_memory_region(layout::tables& tables, const layout::process_entry& own,
+                            std::uint32_t mr_index) {
   const auto wanted = std::uint64_t{mr_index} + 1;
   return wait_until_over(observe(tables,
                                  [&](const auto& process, std::uint64_t target) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How destroying is made a proof. Work is executed by the requester, possibly in another process, and no lock can be
-// shared with it: a process that is stopped while holding one would freeze its peer. So whoever executes first
-// publishes what it touches and then checks that it still may; whoever destroys first marks the thing dead and then
-// waits, for a bounded time, until nobody's published word names it. All four accesses are sequentially consistent,
-// so one of the two sides sees the other.
+// How destroying is made a proof. Work is executed by the requester, possibly in another process, and no lock
+// can be shared with it: a process that is stopped while holding one would freeze its peer. So whoever
+// executes first publishes what it touches and then checks that it still may; whoever destroys first marks
+// the thing dead and then waits, for a bounded time, until nobody's published word names it. All four
+// accesses are sequentially consistent, so one of the two sides sees the other.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
 
 #include <chrono>
 #include <cstdint>
 
-#include "verbs/soft/layout.hpp"
-
 namespace actor_rdma::verbs::soft {
 
-/// A thread's executing of work: from the constructor to the destructor the thread may touch registered memory, local
-/// memory at any time, and a peer's only while it is the target.
+/// A thread's executing of work: from the constructor to the destructor the thread may touch registered
+/// memory, local memory at any time, and a peer's only while it is the target.
 class execution {
 public:
   explicit execution(layout::process_entry& process) noexcept;
@@ -40,7 +40,8 @@ private:
 /// How long the two calls below wait before they give up: then a stopped process is in the middle of a copy.
 inline constexpr std::chrono::milliseconds hazard_patience{200};
 
-/// Waits until no thread of any process can still be at work on what the queue pair was before the caller marked it.
+/// Waits until no thread of any process can still be at work on what the queue pair was before the caller
+/// marked it.
 [[nodiscard]] bool wait_for_queue_pair(layout::tables& tables, const layout::process_entry& own,
                                        std::uint32_t qp_index);
 /// The same for a memory region; threads of the own process may use it as local memory too.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the hosts of a fabric share: one segment of fixed tables, mapped by every process of a named fabric. It holds
-// no pointer (each process maps it elsewhere) and no lock that an operation of another process could need: words that
-// several processes write are atomics, everything else has one writer, its owner, and is published by such a word.
-// A slot is found by its index, and whoever remembers a slot also remembers its generation, so that a re-used slot is
-// never taken for its predecessor. All memory is zero at first, and zero means free everywhere.
+// What the hosts of a fabric share: one segment of fixed tables, mapped by every process of a named fabric.
+// It holds no pointer (each process maps it elsewhere) and no lock that an operation of another process could
+// need: words that several processes write are atomics, everything else has one writer, its owner, and is
+// published by such a word. A slot is found by its index, and whoever remembers a slot also remembers its
+// generation, so that a re-used slot is never taken for its predecessor. All memory is zero at first, and
+// zero means free everywhere.
 #pragma once
 
 #include <array>
@@ -29,13 +30,15 @@ inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
 inline constexpr std::uint32_t max_qps = 1U << 16;
 inline constexpr std::uint32_t max_mrs = 1U << 15;
-inline constexpr std::uint32_t hazards_per_process = 32; // threads of one process that execute work at one time
+inline constexpr std::uint32_t hazards_per_process =
+    32; // threads of one process that execute work at one time
 inline constexpr std::uint32_t log_capacity = 1U << 14;
 inline constexpr std::uint32_t log_words = 16;
 inline constexpr std::uint32_t max_name = 63;
 
-/// A thread that executes work says here what it touches, before it checks that it may. Whoever takes a queue pair or
-/// a memory region away marks it dead first and then waits for the slots that name it: one of the two sees the other.
+/// A thread that executes work says here what it touches, before it checks that it may. Whoever takes a queue
+/// pair or a memory region away marks it dead first and then waits for the slots that name it: one of the two
+/// sees the other.
 struct alignas(64) hazard_slot {
   std::atomic<std::uint32_t> taken;    // by a thread of the process
   std::atomic<std::uint64_t> sequence; // odd while work is executed
@@ -74,8 +77,8 @@ struct alignas(64) device_entry {
   std::array<char, max_name + 1> name; // "host/soft0", written before `used`
 };
 
-/// `word` is generation << 8 | state, where state is 0 (absent) or 1 + ibv_qp_state. The owner writes all of it, but
-/// a peer whose request was refused moves RTR and RTS to ERR.
+/// `word` is generation << 8 | state, where state is 0 (absent) or 1 + ibv_qp_state. The owner writes all of
+/// it, but a peer whose request was refused moves RTR and RTS to ERR.
 struct alignas(64) qp_entry {
   std::atomic<std::uint32_t> owner; // process index + 1, 0: free
   std::atomic<std::uint32_t> qpn;
@@ -133,7 +136,8 @@ struct tables {
   std::array<log_slot, log_capacity> log;
 };
 
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+              std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(hazard_slot) == 64 && sizeof(qp_entry) == 64 && sizeof(mr_entry) == 64);
 static_assert(sizeof(tables) < (16U << 20));
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Destroying as a proof: after a destroy, a deregistration or a move to ERR that succeeded, no byte lands, whatever
-// the peer does or whenever it was stopped. With real processes and real time, so these cases run alone.
+// Destroying as a proof: after a destroy, a deregistration or a move to ERR that succeeded, no byte lands,
+// whatever the peer does or whenever it was stopped. With real processes and real time, so these cases run
+// alone.
+#include "base/random.hpp"
+#include "verbs/soft/testing/peer.hpp"
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>
 #include <thread>
-
-#include "base/random.hpp"
-#include "verbs/soft/testing/peer.hpp"
 
 #include <sys/wait.h>
 
@@ -21,6 +23,10 @@ using namespace actor_rdma::verbs::soft::testing;
 using namespace std::chrono_literals;
 
 namespace {
+
+bool is_zero(const std::byte* at) {
+  return std::all_of(at, at + (64 << 10), [](std::byte b) { return b == std::byte{0}; });
+}
 
 struct target {
   explicit target(const std::string& name) {
@@ -35,12 +41,6 @@ struct target {
     e.reset();
     on.reset();
     free_shared(memory, buffer_bytes);
-  }
-  bool is_blank() const {
-    for (std::size_t i = 0; i < (64U << 10); ++i)
-      if (e->memory[i] != std::byte{0})
-        return false;
-    return true;
   }
 
   std::shared_ptr<fabric> net;
@@ -97,7 +97,7 @@ void stop_and_take_away(way how, int trials, int& busy) {
     std::memset(own.e->memory, 0, 64 << 10);
     peer.signal(SIGCONT);
     std::this_thread::sleep_for(2ms);
-    CHECK(own.is_blank());
+    CHECK(is_zero(own.e->memory));
   }
 }
 
@@ -105,9 +105,15 @@ void stop_and_take_away(way how, int trials, int& busy) {
 
 TEST_CASE("a stopped peer delays destroying by a bounded time, and after it no byte lands") {
   int busy = 0;
-  SUBCASE("destroying the queue pair") { stop_and_take_away(way::destroy, 40, busy); }
-  SUBCASE("moving it to ERR") { stop_and_take_away(way::error, 40, busy); }
-  SUBCASE("deregistering the memory") { stop_and_take_away(way::deregister, 40, busy); }
+  SUBCASE("destroying the queue pair") {
+    stop_and_take_away(way::destroy, 40, busy);
+  }
+  SUBCASE("moving it to ERR") {
+    stop_and_take_away(way::error, 40, busy);
+  }
+  SUBCASE("deregistering the memory") {
+    stop_and_take_away(way::deregister, 40, busy);
+  }
   MESSAGE("stopped inside the memory: " << busy);
 }
 
@@ -184,8 +190,7 @@ TEST_CASE("deregistering and destroying beside a writing thread never lets a lat
       CHECK(take_away(*rig.b, how) == 0);
       std::memset(rig.b->memory, 0, 64 << 10);
       std::this_thread::sleep_for(5ms);
-      for (std::size_t i = 0; i < (64U << 10); ++i)
-        REQUIRE(rig.b->memory[i] == std::byte{0});
+      CHECK(is_zero(rig.b->memory));
       stop = true;
       writer.join();
     }
@@ -206,7 +211,8 @@ TEST_CASE("local memory is not read or written after its deregistration, by whic
   CHECK(take_away(*rig.a, way::deregister) == 0);
   std::memset(rig.a->memory, 0, 64 << 10);
   std::this_thread::sleep_for(5ms);
-  CHECK(std::all_of(rig.a->memory, rig.a->memory + (64 << 10), [](std::byte b) { return b == std::byte{0}; }));
+  CHECK(
+      std::all_of(rig.a->memory, rig.a->memory + (64 << 10), [](std::byte b) { return b == std::byte{0}; }));
   stop = true;
   reader.join();
 }

@@ -3,14 +3,14 @@
 // Robust mutexes for "is it alive", pidfds for "is it really gone".
 #include "verbs/soft/liveness.hpp"
 
+#include "base/checks.hpp"
+
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <string>
-
-#include "base/checks.hpp"
 
 #include <linux/futex.h>
 #include <poll.h>
@@ -41,7 +41,9 @@ std::optional<std::uint64_t> start_time_of(std::int32_t pid) {
 
 } // namespace
 
-process_identity own_identity() { return {::getpid(), start_time_of(::getpid()).value_or(0)}; }
+process_identity own_identity() {
+  return {::getpid(), start_time_of(::getpid()).value_or(0)};
+}
 
 process_identity identity_of(const layout::process_entry& entry) noexcept {
   return {entry.pid.load(std::memory_order_acquire), entry.start_time.load(std::memory_order_acquire)};
@@ -60,10 +62,13 @@ void begin_life(layout::process_entry& entry) {
   ACTOR_RDMA_ASSERT(pthread_mutex_lock(&entry.life) == 0, "the life of a process entry is its own");
 }
 
-void end_life(layout::process_entry& entry) { pthread_mutex_unlock(&entry.life); }
+void end_life(layout::process_entry& entry) {
+  pthread_mutex_unlock(&entry.life);
+}
 
 bool is_alive(const layout::process_entry& entry) noexcept {
-  // The word that the kernel itself writes when the owner dies; there is no other way to look without locking.
+  // The word that the kernel itself writes when the owner dies; there is no other way to look without
+  // locking.
   const auto word = static_cast<std::uint32_t>(__atomic_load_n(&entry.life.__data.__lock, __ATOMIC_ACQUIRE));
   return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
 }

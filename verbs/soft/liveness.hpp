@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether the process behind a table entry still exists. The question comes up once per operation, so the answer is
-// one load: the process's engine thread holds a robust mutex for life, and the kernel marks the mutex's word when the
-// thread dies by exit, kill or exec, whatever its pid becomes later.
+// Whether the process behind a table entry still exists. The question comes up once per operation, so the
+// answer is one load: the process's engine thread holds a robust mutex for life, and the kernel marks the
+// mutex's word when the thread dies by exit, kill or exec, whatever its pid becomes later.
 #pragma once
 
-#include <cstdint>
-
 #include "verbs/soft/layout.hpp"
+
+#include <cstdint>
 
 namespace actor_rdma::verbs::soft {
 
@@ -29,8 +29,8 @@ void end_life(layout::process_entry& entry);
 /// Lock-free and without a system call. False from the moment the kernel ended the engine thread.
 [[nodiscard]] bool is_alive(const layout::process_entry& entry) noexcept;
 
-/// Whether no thread of the process can run any more. Later than !is_alive: a killed process's threads end one by one,
-/// and one of them may still be copying. Makes system calls.
+/// Whether no thread of the process can run any more. Later than !is_alive: a killed process's threads end
+/// one by one, and one of them may still be copying. Makes system calls.
 [[nodiscard]] bool is_gone(const layout::process_entry& entry) noexcept;
 
 } // namespace actor_rdma::verbs::soft

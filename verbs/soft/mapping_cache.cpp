@@ -3,6 +3,9 @@
 // Finding the file behind an address of another process, and mapping it.
 #include "verbs/soft/mapping_cache.hpp"
 
+#include "verbs/soft/hazard.hpp"
+#include "verbs/soft/liveness.hpp"
+
 #include <cinttypes>
 #include <cstdio>
 #include <filesystem>
@@ -10,9 +13,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-
-#include "verbs/soft/hazard.hpp"
-#include "verbs/soft/liveness.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -44,14 +44,15 @@ std::optional<shared_pages> find_shared_pages(std::int32_t pid, std::uint64_t ad
     unsigned minor = 0;
     char rights[5] = {};
     int path_at = 0;
-    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start, &end, rights,
-                    &offset, &major, &minor, &inode, &path_at) != 7)
+    if (std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &start,
+                    &end, rights, &offset, &major, &minor, &inode, &path_at) != 7)
       continue;
     if (addr < start || addr >= end)
       continue;
     if (addr + length > end || rights[0] != 'r' || rights[1] != 'w' || rights[3] != 's' || inode == 0)
       return std::nullopt;
-    return shared_pages{start, offset, makedev(major, minor), inode, line.substr(static_cast<std::size_t>(path_at))};
+    return shared_pages{start, offset, makedev(major, minor), inode,
+                        line.substr(static_cast<std::size_t>(path_at))};
   }
   return std::nullopt;
 }
@@ -75,7 +76,8 @@ int open_pages(std::int32_t pid, const shared_pages& pages) {
   for (std::filesystem::directory_iterator entry{process + "/fd", error}, end; !error && entry != end;
        entry.increment(error)) {
     struct stat target {};
-    if (::stat(entry->path().c_str(), &target) != 0 || target.st_dev != pages.device || target.st_ino != pages.inode)
+    if (::stat(entry->path().c_str(), &target) != 0 || target.st_dev != pages.device ||
+        target.st_ino != pages.inode)
       continue;
     const int fd = ::open(entry->path().c_str(), O_RDWR | O_CLOEXEC);
     if (fd >= 0 && is_file(fd, pages))
@@ -102,7 +104,8 @@ std::byte* mapping_cache::find(const layout::mr_entry& region, std::uint32_t ind
   if (known.state == state)
     return known.base;
   if (known.base != nullptr)
-    replaced_.push_back(known.file); // of a predecessor in the same slot; it may be in use until the next sweep
+    replaced_.push_back(
+        known.file); // of a predecessor in the same slot; it may be in use until the next sweep
   known = {state, nullptr, {}};
   const auto addr = region.addr.load(std::memory_order_relaxed);
   const auto length = region.length.load(std::memory_order_relaxed);
@@ -162,8 +165,8 @@ void mapping_cache::sweep(const layout::tables& tables, const layout::process_en
   }
   if (unused.empty())
     return;
-  // From here on nobody takes a remembered address, and those who did are waited for; without the lock, because they
-  // may be waiting for it.
+  // From here on nobody takes a remembered address, and those who did are waited for; without the lock,
+  // because they may be waiting for it.
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   if (wait_for_own_executions(own)) {
     for (const auto& file : unused)

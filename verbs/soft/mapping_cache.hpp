@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Mappings of peers' shared memory. A region that a peer registered from a MAP_SHARED mapping of a file (a memfd, a
-// file in /dev/shm) is found in its /proc/<pid>/maps, opened and mapped here once, and from then on costs no system
-// call. Nothing has to be agreed with the peer, and whoever may not look there may not use process_vm either.
+// Mappings of peers' shared memory. A region that a peer registered from a MAP_SHARED mapping of a file (a
+// memfd, a file in /dev/shm) is found in its /proc/<pid>/maps, opened and mapped here once, and from then on
+// costs no system call. Nothing has to be agreed with the peer, and whoever may not look there may not use
+// process_vm either.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -12,8 +15,6 @@
 #include <mutex>
 #include <tuple>
 #include <vector>
-
-#include "verbs/soft/layout.hpp"
 
 namespace actor_rdma::verbs::soft {
 
@@ -24,8 +25,8 @@ public:
   mapping_cache(const mapping_cache&) = delete;
   mapping_cache& operator=(const mapping_cache&) = delete;
 
-  /// Where the region begins in this process; nullptr if it cannot be mapped. The answer is valid for an execution
-  /// that began before it was asked for, and as long as epoch() stays what it was before asking.
+  /// Where the region begins in this process; nullptr if it cannot be mapped. The answer is valid for an
+  /// execution that began before it was asked for, and as long as epoch() stays what it was before asking.
   [[nodiscard]] std::byte* find(const layout::mr_entry& region, std::uint32_t index, std::uint64_t state,
                                 std::int32_t pid);
   [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_.load(std::memory_order_seq_cst); }

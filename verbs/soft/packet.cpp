@@ -8,7 +8,8 @@
 
 namespace actor_rdma::verbs::soft {
 
-packet::packet(runtime& rt, packet_origin from, const responder& to, const request& what, const logged_work& work)
+packet::packet(runtime& rt, packet_origin from, const responder& to, const request& what,
+               const logged_work& work)
     : rt_{rt}, from_{std::move(from)}, to_{to}, what_{what}, work_{work} {}
 
 void packet::launch(nanos lands_at) {
@@ -17,7 +18,9 @@ void packet::launch(nanos lands_at) {
 
 bool packet::is_link_down() const noexcept {
   const auto& devices = rt_.tables().devices;
-  const auto is_down = [&](std::uint32_t d) { return devices[d].link_seq.load(std::memory_order_seq_cst) % 2 != 0; };
+  const auto is_down = [&](std::uint32_t d) {
+    return devices[d].link_seq.load(std::memory_order_seq_cst) % 2 != 0;
+  };
   return is_down(from_.device) || is_down(to_.device);
 }
 
@@ -40,7 +43,9 @@ void packet::run(nanos now, nanos, copy_budget& budget) {
   const bool has_landed = result == verdict::executed && !what_.is_read;
   if (has_landed || result != verdict::executed)
     log(now, has_landed ? log_kind::landed_late : log_kind::dropped_late,
-        result == verdict::executed || result == verdict::lost ? 0U : static_cast<std::uint32_t>(status_of(result)));
+        result == verdict::executed || result == verdict::lost
+            ? 0U
+            : static_cast<std::uint32_t>(status_of(result)));
   if (const auto sender = from_.sender.lock(); sender)
     sender->packet_arrived(from_.wr, *this, result, now);
 }

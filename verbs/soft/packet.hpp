@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A request that is late on the wire. It left its queue pair with a snapshot of its payload and is independent of it:
-// whatever becomes of the sender, the packet arrives, and is checked when it arrives. If the responder's queue pair is
-// still what it was, the payload lands.
+// A request that is late on the wire. It left its queue pair with a snapshot of its payload and is
+// independent of it: whatever becomes of the sender, the packet arrives, and is checked when it arrives. If
+// the responder's queue pair is still what it was, the payload lands.
 #pragma once
+
+#include "verbs/soft/event_log.hpp"
+#include "verbs/soft/responder.hpp"
+#include "verbs/soft/timeline.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
-
-#include "verbs/soft/event_log.hpp"
-#include "verbs/soft/responder.hpp"
-#include "verbs/soft/timeline.hpp"
 
 namespace actor_rdma::verbs::soft {
 

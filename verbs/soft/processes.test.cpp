@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fabrics of several processes: the same work across a process boundary, peers that die or stop, and the segment that
-// they leave behind.
+// Fabrics of several processes: the same work across a process boundary, peers that die or stop, and the
+// segment that they leave behind.
+#include "verbs/soft/provider_table.hpp"
+#include "verbs/soft/testing/peer.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <thread>
-
-#include "verbs/soft/provider_table.hpp"
-#include "verbs/soft/testing/peer.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,7 +181,8 @@ TEST_CASE("the slots of killed processes are taken back by the next one") {
   own_end own{unique_fabric()};
   const auto before = own.net->devices().size();
   for (int i = 0; i < 3; ++i) {
-    peer_process peer{own.name, "peer", "immediate", "private"}; // the same name again: the old device must be gone
+    peer_process peer{own.name, "peer", "immediate",
+                      "private"}; // the same name again: the old device must be gone
     CHECK(own.net->devices().size() == before + 1);
     peer.kill();
   }

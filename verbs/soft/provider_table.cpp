@@ -3,14 +3,14 @@
 // Thin: from libibverbs' calling conventions to the objects, with the checks that belong to neither.
 #include "verbs/soft/provider_table.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <memory>
-
 #include "verbs/soft/attributes.hpp"
 #include "verbs/soft/completion_queue.hpp"
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/tables.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -34,7 +34,8 @@ int destroy(Object& object) {
   return 0;
 }
 
-// -- device and context ---------------------------------------------------------------------------------------------
+// -- device and context
+// ---------------------------------------------------------------------------------------------
 
 ibv_context* open_device(ibv_device* device) {
   auto* const context = static_cast<soft_device*>(device)->open();
@@ -59,19 +60,15 @@ int get_async_event(ibv_context* context, ibv_async_event* out) {
 
 void ack_async_event(ibv_async_event* event) {
   switch (event->event_type) {
-  case IBV_EVENT_CQ_ERR:
-    soft_cq::of(event->element.cq).async_events.acknowledge(1);
-    break;
+  case IBV_EVENT_CQ_ERR: soft_cq::of(event->element.cq).async_events.acknowledge(1); break;
   case IBV_EVENT_QP_FATAL:
-  case IBV_EVENT_QP_ACCESS_ERR:
-    soft_qp::of(event->element.qp).acknowledge_async_event();
-    break;
-  default:
-    break; // of ports: nobody waits for those
+  case IBV_EVENT_QP_ACCESS_ERR: soft_qp::of(event->element.qp).acknowledge_async_event(); break;
+  default: break; // of ports: nobody waits for those
   }
 }
 
-// -- protection domain and memory -----------------------------------------------------------------------------------
+// -- protection domain and memory
+// -----------------------------------------------------------------------------------
 
 ibv_pd* alloc_pd(ibv_context* context) {
   auto& c = soft_context::of(context);
@@ -109,9 +106,12 @@ ibv_mr* reg_mr(ibv_pd* handle, void* addr, std::size_t length, int access) {
   return c.own(std::make_shared<soft_mr>(c.rt(), pd, *index, addr, length, access, c.device().index()));
 }
 
-int dereg_mr(ibv_mr* mr) { return destroy(static_cast<soft_mr&>(*mr)); }
+int dereg_mr(ibv_mr* mr) {
+  return destroy(static_cast<soft_mr&>(*mr));
+}
 
-// -- completions ----------------------------------------------------------------------------------------------------
+// -- completions
+// ----------------------------------------------------------------------------------------------------
 
 ibv_comp_channel* create_comp_channel(ibv_context* context) {
   auto channel = std::make_shared<soft_channel>(context);
@@ -146,9 +146,12 @@ int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {
   return 0;
 }
 
-void ack_cq_events(ibv_cq* cq, unsigned count) { soft_cq::of(cq).channel_events.acknowledge(count); }
+void ack_cq_events(ibv_cq* cq, unsigned count) {
+  soft_cq::of(cq).channel_events.acknowledge(count);
+}
 
-// -- queue pairs ----------------------------------------------------------------------------------------------------
+// -- queue pairs
+// ----------------------------------------------------------------------------------------------------
 
 ibv_qp* create_qp(ibv_pd* handle, ibv_qp_init_attr* wanted) {
   auto& pd = static_cast<soft_pd&>(*handle);
@@ -170,14 +173,18 @@ ibv_qp* create_qp(ibv_pd* handle, ibv_qp_init_attr* wanted) {
   return c.own(std::move(qp));
 }
 
-int modify_qp(ibv_qp* qp, ibv_qp_attr* wanted, int mask) { return soft_qp::of(qp).modify(*wanted, mask); }
+int modify_qp(ibv_qp* qp, ibv_qp_attr* wanted, int mask) {
+  return soft_qp::of(qp).modify(*wanted, mask);
+}
 
 int query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) {
   soft_qp::of(qp).query(*attributes, *init);
   return 0;
 }
 
-int destroy_qp(ibv_qp* qp) { return destroy(soft_qp::of(qp)); }
+int destroy_qp(ibv_qp* qp) {
+  return destroy(soft_qp::of(qp));
+}
 
 } // namespace
 
@@ -235,6 +242,8 @@ void set_data_path(soft_context& context) noexcept {
   };
 }
 
-tier_counts tier_use(ibv_qp* qp) { return soft_qp::of(qp).tier_use(); }
+tier_counts tier_use(ibv_qp* qp) {
+  return soft_qp::of(qp).tier_use();
+}
 
 } // namespace actor_rdma::verbs::soft

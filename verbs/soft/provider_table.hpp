@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs of the software NIC as a provider table. All hosts share the functions: every handle leads to its host.
+// The verbs of the software NIC as a provider table. All hosts share the functions: every handle leads to its
+// host.
 #pragma once
 
 #include "verbs/provider.hpp"

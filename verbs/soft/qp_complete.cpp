@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How work requests end: with success, with an error that takes the queue pair to ERR, flushed behind one, or without
-// a word when the queue pair is reset or destroyed.
-#include <utility>
-
+// How work requests end: with success, with an error that takes the queue pair to ERR, flushed behind one, or
+// without a word when the queue pair is reset or destroyed.
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/tables.hpp"
+
+#include <utility>
 
 namespace actor_rdma::verbs::soft {
 
@@ -15,7 +15,8 @@ completion soft_qp::make_completion(std::uint64_t wr, ibv_wc_status status) {
   c.qp = this;
   c.release_to = wr + 1;
   if (status != IBV_WC_SUCCESS) {
-    // Only status, wr_id, qp_num and vendor_err mean anything in an error completion: let nobody rely on the others.
+    // Only status, wr_id, qp_num and vendor_err mean anything in an error completion: let nobody rely on the
+    // others.
     c.wc.opcode = static_cast<ibv_wc_opcode>(garbage_.next() & 0xff);
     c.wc.byte_len = static_cast<std::uint32_t>(garbage_.next());
     c.wc.imm_data = static_cast<std::uint32_t>(garbage_.next());
@@ -50,9 +51,10 @@ void soft_qp::complete_success(std::uint64_t wr) {
 }
 
 void soft_qp::fail_head(ibv_wc_status status, nanos now) {
-  const auto kind = status == IBV_WC_RETRY_EXC_ERR                                        ? log_kind::retry_exceeded
-                    : status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR ? log_kind::local_protection_error
-                                                                                    : log_kind::remote_access_error;
+  const auto kind = status == IBV_WC_RETRY_EXC_ERR ? log_kind::retry_exceeded
+                    : status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR
+                        ? log_kind::local_protection_error
+                        : log_kind::remote_access_error;
   log(now, kind, done_, static_cast<std::uint32_t>(status));
   const auto c = make_completion(done_, status);
   enter_error();
@@ -66,7 +68,8 @@ void soft_qp::fail_head(ibv_wc_status status, nanos now) {
 void soft_qp::enter_error() noexcept {
   auto word = entry().word.load(std::memory_order_seq_cst);
   while (!qp_is(word, IBV_QPS_ERR) &&
-         !entry().word.compare_exchange_weak(word, qp_word(qp_generation(word), IBV_QPS_ERR), std::memory_order_seq_cst)) {
+         !entry().word.compare_exchange_weak(word, qp_word(qp_generation(word), IBV_QPS_ERR),
+                                             std::memory_order_seq_cst)) {
   }
   ibv_qp::state = IBV_QPS_ERR;
 }
@@ -131,7 +134,8 @@ void soft_qp::raise(ibv_event_type type) {
 
 void soft_qp::log(nanos now, log_kind kind, std::uint64_t wr, std::uint32_t detail) {
   const auto& slot = ring_[wr];
-  write_log(context_.rt().tables(), now, kind, device(), qp_num, detail, {slot.wr_id, slot.remote_addr, slot.length});
+  write_log(context_.rt().tables(), now, kind, device(), qp_num, detail,
+            {slot.wr_id, slot.remote_addr, slot.length});
 }
 
 } // namespace actor_rdma::verbs::soft

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Executing one work request: the requester's own checks, and the memory that it names.
-#include <cstring>
-
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/tables.hpp"
+
+#include <cstring>
 
 namespace actor_rdma::verbs::soft {
 
@@ -13,10 +13,12 @@ bool soft_qp::find_responder() noexcept {
   if (has_peer_) {
     const auto word = rt.tables().qps[peer_.qp_index].word.load(std::memory_order_seq_cst);
     if (qp_generation(word) == peer_.generation && qp_responds(word) &&
-        rt.tables().devices[peer_.device].generation.load(std::memory_order_relaxed) == peer_.device_generation)
+        rt.tables().devices[peer_.device].generation.load(std::memory_order_relaxed) ==
+            peer_.device_generation)
       return true;
   }
-  has_peer_ = resolve(rt, attributes_.ah_attr.grh.dgid, attributes_.dest_qp_num, context_.device().index(), qp_num, peer_);
+  has_peer_ = resolve(rt, attributes_.ah_attr.grh.dgid, attributes_.dest_qp_num, context_.device().index(),
+                      qp_num, peer_);
   region_ = {};
   return has_peer_;
 }
@@ -34,7 +36,8 @@ std::span<const ibv_sge> soft_qp::local_memory(std::uint64_t wr, ibv_sge& inline
 }
 
 bool soft_qp::find_local(std::uint32_t lkey) noexcept {
-  if (local_.state != nullptr && local_.lkey == lkey && local_.state->load(std::memory_order_seq_cst) == local_.value)
+  if (local_.state != nullptr && local_.lkey == lkey &&
+      local_.state->load(std::memory_order_seq_cst) == local_.value)
     return true;
   const auto& t = context_.rt().tables();
   const auto& mr = t.mrs[index_of_key(t, lkey)];
@@ -75,8 +78,8 @@ constexpr std::uint32_t null_mode_moves = 8;
 request soft_qp::request_of(const send_slot& slot) const noexcept {
   request r;
   r.is_read = slot.is_read;
-  r.moves_payload = slot.length <= null_mode_moves ||
-                    device().mode.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(nic_mode::null);
+  r.moves_payload = slot.length <= null_mode_moves || device().mode.load(std::memory_order_relaxed) !=
+                                                          static_cast<std::uint32_t>(nic_mode::null);
   r.rkey = slot.rkey;
   r.length = slot.length;
   r.remote_addr = slot.remote_addr;

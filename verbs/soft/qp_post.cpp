@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Posting: work requests are checked and copied into the ring, and, on a device that executes at once and has nothing
-// in its way, executed there and then without looking at a clock.
+// Posting: work requests are checked and copied into the ring, and, on a device that executes at once and has
+// nothing in its way, executed there and then without looking at a clock.
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/tables.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include "verbs/soft/queue_pair.hpp"
-#include "verbs/soft/tables.hpp"
 
 namespace actor_rdma::verbs::soft {
 
@@ -121,7 +121,8 @@ bool soft_qp::is_clear() noexcept {
   const auto& own = device();
   return done_ == sent_ && !is_lost_ && !is_hung_ &&
          own.mode.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(nic_mode::paced) &&
-         own.hang.load(std::memory_order_relaxed) == 0 && own.delay.load(std::memory_order_relaxed) == 0 && (has_peer_ || find_responder()) &&
+         own.hang.load(std::memory_order_relaxed) == 0 && own.delay.load(std::memory_order_relaxed) == 0 &&
+         (has_peer_ || find_responder()) &&
          context_.rt().tables().devices[peer_.device].delay.load(std::memory_order_relaxed) == 0;
 }
 

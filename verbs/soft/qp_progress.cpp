@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens to work requests over time: they leave, they land, they are done, they are lost and tried again until
-// the retries run out, or they meet a hang. Every step takes the time as an argument, the time at which it was due: a
-// late caller catches up without the traffic having become slower.
-#include <algorithm>
-
+// What happens to work requests over time: they leave, they land, they are done, they are lost and tried
+// again until the retries run out, or they meet a hang. Every step takes the time as an argument, the time at
+// which it was due: a late caller catches up without the traffic having become slower.
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
+
+#include <algorithm>
 
 namespace actor_rdma::verbs::soft {
 
@@ -18,7 +18,9 @@ bool is_paced(const layout::device_entry& d) noexcept {
 }
 
 /// IBA: 4.096 us * 2^timeout, and 0 is no timer.
-nanos ack_timeout(std::uint8_t timeout) noexcept { return timeout == 0 ? never : nanos{4096} << timeout; }
+nanos ack_timeout(std::uint8_t timeout) noexcept {
+  return timeout == 0 ? never : nanos{4096} << timeout;
+}
 
 } // namespace
 
@@ -62,7 +64,8 @@ void soft_qp::step(nanos now, copy_budget& budget) {
     fail_head(IBV_WC_RETRY_EXC_ERR, now);
 }
 
-// -- leaving --------------------------------------------------------------------------------------------------------
+// -- leaving
+// --------------------------------------------------------------------------------------------------------
 
 bool soft_qp::send(nanos now) {
   const auto& own = device();
@@ -73,7 +76,8 @@ bool soft_qp::send(nanos now) {
       swallow(now);
       return true;
     }
-    if ((slot.is_read && reads_in_flight_ >= attributes_.max_rd_atomic) || (slot.is_fenced && reads_in_flight_ != 0))
+    if ((slot.is_read && reads_in_flight_ >= attributes_.max_rd_atomic) ||
+        (slot.is_fenced && reads_in_flight_ != 0))
       break;
     if (has_full_window(now))
       break;
@@ -83,8 +87,8 @@ bool soft_qp::send(nanos now) {
   return moved;
 }
 
-/// A queue pair takes its places on a paced wire no sooner than it must to keep the wire busy, so that those of one
-/// device take turns: two messages, or as many as leave within two latencies.
+/// A queue pair takes its places on a paced wire no sooner than it must to keep the wire busy, so that those
+/// of one device take turns: two messages, or as many as leave within two latencies.
 bool soft_qp::has_full_window(nanos now) const noexcept {
   const auto& own = device();
   const bool takes_turns = is_paced(own) && own.delay.load(std::memory_order_relaxed) == 0;
@@ -142,7 +146,8 @@ void soft_qp::swallow(nanos now) {
   stuck_ = posted_ - sent_;
 }
 
-// -- landing --------------------------------------------------------------------------------------------------------
+// -- landing
+// --------------------------------------------------------------------------------------------------------
 
 bool soft_qp::land(nanos now, copy_budget& budget) {
   auto& rt = context_.rt();
@@ -210,7 +215,8 @@ void soft_qp::packet_arrived(std::uint64_t wr, const packet& which, verdict resu
   progress(now, budget);
 }
 
-// -- done -----------------------------------------------------------------------------------------------------------
+// -- done
+// -----------------------------------------------------------------------------------------------------------
 
 bool soft_qp::finish(nanos now) {
   bool moved = false;
@@ -233,7 +239,8 @@ bool soft_qp::finish(nanos now) {
   return moved;
 }
 
-// -- losing and trying again ------------------------------------------------------------------------------------------
+// -- losing and trying again
+// ------------------------------------------------------------------------------------------
 
 void soft_qp::mark_lost(nanos now) noexcept {
   is_lost_ = true;
@@ -272,13 +279,16 @@ void soft_qp::retry_now(nanos now) {
   reschedule();
 }
 
-// -- when is what due -----------------------------------------------------------------------------------------------
+// -- when is what due
+// -----------------------------------------------------------------------------------------------
 
 bool soft_qp::is_landing_next() noexcept {
   return landed_ < sent_ && !is_lost_ && !is_failing_ && !ring_[landed_].is_packet;
 }
 
-bool soft_qp::has_work_due(nanos now) noexcept { return is_landing_next() && ring_[landed_].land_at <= now; }
+bool soft_qp::has_work_due(nanos now) noexcept {
+  return is_landing_next() && ring_[landed_].land_at <= now;
+}
 
 nanos soft_qp::retry_deadline() noexcept {
   const auto once = ack_timeout(attributes_.timeout);

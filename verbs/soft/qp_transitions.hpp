@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which transitions a reliable connected queue pair has, and which attributes each needs and allows: the kernel's
-// table (ib_modify_qp_is_ok) for RC, without the SQD states, which the NIC does not have.
+// Which transitions a reliable connected queue pair has, and which attributes each needs and allows: the
+// kernel's table (ib_modify_qp_is_ok) for RC, without the SQD states, which the NIC does not have.
 #pragma once
 
 #include <infiniband/verbs.h>

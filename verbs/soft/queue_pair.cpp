@@ -3,18 +3,18 @@
 // Birth, states and end of a queue pair.
 #include "verbs/soft/queue_pair.hpp"
 
-#include <bit>
-#include <cerrno>
-
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/qp_transitions.hpp"
 #include "verbs/soft/tables.hpp"
 
+#include <bit>
+#include <cerrno>
+
 namespace actor_rdma::verbs::soft {
 
 soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& init, std::uint32_t index)
-    : ibv_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)}, recv_cq_{soft_cq::of(init.recv_cq)},
-      index_{index}, init_{init}, garbage_{owner.rt().random()} {
+    : ibv_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)},
+      recv_cq_{soft_cq::of(init.recv_cq)}, index_{index}, init_{init}, garbage_{owner.rt().random()} {
   context = &owner.context;
   qp_context = init.qp_context;
   pd = &domain;
@@ -45,7 +45,8 @@ soft_qp::~soft_qp() {
   pthread_mutex_destroy(&mutex);
 }
 
-// -- states ---------------------------------------------------------------------------------------------------------
+// -- states
+// ---------------------------------------------------------------------------------------------------------
 
 bool soft_qp::change_state(ibv_qp_state to) noexcept {
   auto word = entry().word.load(std::memory_order_seq_cst);
@@ -89,8 +90,8 @@ int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
       return to == from || change_state(to) ? 0 : EINVAL;
     }
   }
-  // A peer that is in the middle of a copy on our behalf has not seen the change. Only when it is out of it has the
-  // queue pair really stopped, which is what those who leave RTR or RTS this way rely on.
+  // A peer that is in the middle of a copy on our behalf has not seen the change. Only when it is out of it
+  // has the queue pair really stopped, which is what those who leave RTR or RTS this way rely on.
   return wait_for_queue_pair(rt.tables(), rt.process(), index_) ? 0 : EBUSY;
 }
 
@@ -133,7 +134,8 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
   if ((mask & IBV_QP_RQ_PSN) != 0)
     e.expected_psn.store(attributes_.rq_psn = wanted.rq_psn & psn_mask, std::memory_order_relaxed);
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0)
-    e.max_dest_reads.store(attributes_.max_dest_rd_atomic = wanted.max_dest_rd_atomic, std::memory_order_relaxed);
+    e.max_dest_reads.store(attributes_.max_dest_rd_atomic = wanted.max_dest_rd_atomic,
+                           std::memory_order_relaxed);
   if ((mask & IBV_QP_SQ_PSN) != 0)
     next_psn_ = attributes_.sq_psn = wanted.sq_psn & psn_mask;
   if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0)
@@ -170,7 +172,8 @@ tier_counts soft_qp::tier_use() {
   return tier_use_;
 }
 
-// -- the end --------------------------------------------------------------------------------------------------------
+// -- the end
+// --------------------------------------------------------------------------------------------------------
 
 int soft_qp::retire(bool forced) {
   auto& rt = context_.rt();

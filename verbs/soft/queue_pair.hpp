@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A reliable connected queue pair: the requester. Posted work is executed by whoever posts it, by whoever polls its
-// completion queue when it is due, by the engine thread when nobody does, or by virtual time. One lock, taken once per
-// call, covers all of it; no other process ever needs that lock. The responder's half is in responder.hpp, the wire
-// between them for delayed packets in packet.hpp.
+// A reliable connected queue pair: the requester. Posted work is executed by whoever posts it, by whoever
+// polls its completion queue when it is due, by the engine thread when nobody does, or by virtual time. One
+// lock, taken once per call, covers all of it; no other process ever needs that lock. The responder's half is
+// in responder.hpp, the wire between them for delayed packets in packet.hpp.
 #pragma once
-
-#include <array>
-#include <atomic>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <mutex>
 
 #include "base/random.hpp"
 #include "verbs/soft/completion_queue.hpp"
@@ -21,6 +14,13 @@
 #include "verbs/soft/responder.hpp"
 #include "verbs/soft/send_queue.hpp"
 #include "verbs/soft/timeline.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include <infiniband/verbs.h>
 
@@ -38,21 +38,26 @@ struct local_region {
   std::uint64_t length = 0;
 };
 
-class soft_qp : public ibv_qp, public timed, public owned_object, public std::enable_shared_from_this<soft_qp> {
+class soft_qp : public ibv_qp,
+                public timed,
+                public owned_object,
+                public std::enable_shared_from_this<soft_qp> {
 public:
   /// `init` has been checked. The slot is claimed and still absent.
   soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& init, std::uint32_t index);
   ~soft_qp() override;
   [[nodiscard]] static soft_qp& of(ibv_qp* qp) noexcept { return *static_cast<soft_qp*>(qp); }
 
-  // -- verbs ------------------------------------------------------------------------------------------------------
+  // -- verbs
+  // ------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] int post_send(ibv_send_wr* first, ibv_send_wr** bad);
   [[nodiscard]] int modify(const ibv_qp_attr& wanted, int mask);
   void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
   [[nodiscard]] int retire(bool forced) override;
 
-  // -- progress ---------------------------------------------------------------------------------------------------
+  // -- progress
+  // ---------------------------------------------------------------------------------------------------
 
   void run(nanos now, nanos until, copy_budget& budget) override;
   /// A link or a peer changed: look again at what is stuck.
@@ -156,7 +161,7 @@ private:
   std::uint32_t reads_in_flight_ = 0;
   nanos last_left_at_ = 0;
   nanos last_land_at_ = 0;
-  nanos last_done_at_ = 0; // of what landed
+  nanos last_done_at_ = 0;       // of what landed
   nanos acknowledged_until_ = 0; // of what is done
 
   bool is_hung_ = false;    // [sent_, posted_) met a hang

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // States of a queue pair, and the errors that end one.
+#include "verbs/soft/qp_transitions.hpp"
+#include "verbs/soft/testing/rig.hpp"
+
 #include <chrono>
 #include <set>
 #include <thread>
-
-#include "verbs/soft/qp_transitions.hpp"
-#include "verbs/soft/testing/rig.hpp"
+#include <utility>
 
 using namespace actor_rdma;
 using namespace actor_rdma::verbs;
@@ -24,7 +25,8 @@ int set_state(end& e, ibv_qp_state state) {
 }
 
 /// The status of one write, and how both ends are afterwards.
-ibv_wc_status status_of_write(pair_rig& rig, const address& to, std::uint32_t length = 64, std::uint64_t local = 0) {
+ibv_wc_status status_of_write(pair_rig& rig, const address& to, std::uint32_t length = 64,
+                              std::uint64_t local = 0) {
   REQUIRE(rig.a->write(1, to, local, 0, length) == 0);
   REQUIRE(rig.a->write(2, rig.b->where(), 0, 0, 64, false) == 0);
   rig.run_for(1s);
@@ -118,11 +120,21 @@ TEST_CASE("a wrong key, range or right is a remote access error and ends both qu
     pair_rig rig{mode, true};
     auto to = rig.b->where();
     memory_region other;
-    SUBCASE("the local key") { to.rkey = rig.b->mr.lkey(); }
-    SUBCASE("a bit off") { to.rkey ^= 0x10000; }
-    SUBCASE("past the end") { to.addr += buffer_bytes - 63; }
-    SUBCASE("before the beginning") { to.addr -= 1; }
-    SUBCASE("round the end of the address space") { to.addr = UINT64_MAX - 10; }
+    SUBCASE("the local key") {
+      to.rkey = rig.b->mr.lkey();
+    }
+    SUBCASE("a bit off") {
+      to.rkey ^= 0x10000;
+    }
+    SUBCASE("past the end") {
+      to.addr += buffer_bytes - 63;
+    }
+    SUBCASE("before the beginning") {
+      to.addr -= 1;
+    }
+    SUBCASE("round the end of the address space") {
+      to.addr = UINT64_MAX - 10;
+    }
     SUBCASE("no right to write") {
       other = std::move(*memory_region::reg(rig.b->pd, rig.b->memory, 4096, IBV_ACCESS_REMOTE_READ));
       to.rkey = other.rkey();
@@ -136,7 +148,9 @@ TEST_CASE("a wrong key, range or right is a remote access error and ends both qu
       CHECK(pd.destroy());
       continue;
     }
-    SUBCASE("deregistered") { REQUIRE(rig.b->mr.destroy()); }
+    SUBCASE("deregistered") {
+      REQUIRE(rig.b->mr.destroy());
+    }
     REQUIRE(rig.a->write(1, to, 0, 0, 64) == 0);
     REQUIRE(rig.a->write(2, to, 0, 0, 64, false) == 0);
     rig.run_for(1s);
@@ -249,7 +263,9 @@ TEST_CASE("a peer that is not connected to us, or by another sequence number, do
       other.psn -= 1;
       rig.b->connect(other);
     }
-    SUBCASE("destroyed") { REQUIRE(rig.b->qp.destroy()); }
+    SUBCASE("destroyed") {
+      REQUIRE(rig.b->qp.destroy());
+    }
     if (!rig.b->qp)
       rig.b->make_qp();
     CHECK(rig.a->write(1, to, 0, 0, 64) == 0);
@@ -298,6 +314,33 @@ TEST_CASE("a reset queue pair forgets its work without a word and can begin agai
     CHECK(rig.a->write(i, rig.b->where(), 0, 0, 64) == 0);
   rig.run_for(1s);
   CHECK(rig.a->poll().size() == 256);
+}
+
+TEST_CASE("completions that nobody polled go with their queue pair, those of others stay") {
+  for (const bool is_reset : {true, false}) {
+    pair_rig rig{nic_mode::immediate, true};
+    ibv_qp_init_attr init{};
+    init.send_cq = init.recv_cq = rig.a->cq.get();
+    init.cap = {16, 1, 1, 1, 0};
+    auto second = std::move(*queue_pair::create(rig.a->pd, init));
+    const auto first_number = rig.a->qp.number();
+    CHECK(rig.a->write(1, rig.b->where(), 0, 0, 8) == 0);
+    std::swap(rig.a->qp, second);
+    auto b2 = end::open(*rig.host_b);
+    rig.a->connect(b2->where());
+    b2->connect(rig.a->where());
+    CHECK(rig.a->write(2, b2->where(), 0, 0, 8) == 0);
+    std::swap(rig.a->qp, second);
+    CHECK(rig.a->write(3, rig.b->where(), 0, 0, 8) == 0);
+    if (is_reset)
+      CHECK(set_state(*rig.a, IBV_QPS_RESET) == 0);
+    else
+      CHECK(rig.a->qp.destroy());
+    const auto wcs = rig.a->poll();
+    REQUIRE(wcs.size() == 1);
+    CHECK(wcs[0].wr_id == 2);
+    CHECK(wcs[0].qp_num != first_number);
+  }
 }
 
 TEST_CASE("a completion queue that overflows says so and takes its queue pair to ERR") {

@@ -3,29 +3,32 @@
 // Making and ending the plain objects.
 #include "verbs/soft/resources.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <iterator>
-#include <utility>
-
 #include "base/log.hpp"
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
 namespace actor_rdma::verbs::soft {
 
-// -- device ---------------------------------------------------------------------------------------------------------
+// -- device
+// ---------------------------------------------------------------------------------------------------------
 
 base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, const std::string& host,
                                                                  const device_options& options) {
   const auto name = host + '/' + options.name;
   if (options.name.empty() || options.name.find('/') != std::string::npos || name.size() > layout::max_name)
     return base::fail(base::reason::invalid_argument, "soft NIC", "a device cannot be named \"" + name + '"');
-  if (!(options.rate_gbit_s >= min_rate_gbit_s && options.rate_gbit_s <= max_rate_gbit_s) || options.latency.count() < 0)
-    return base::fail(base::reason::invalid_argument, "soft NIC", "rate or latency of " + name + " is out of range");
+  if (!(options.rate_gbit_s >= min_rate_gbit_s && options.rate_gbit_s <= max_rate_gbit_s) ||
+      options.latency.count() < 0)
+    return base::fail(base::reason::invalid_argument, "soft NIC",
+                      "rate or latency of " + name + " is out of range");
   auto& t = rt.tables();
   for (const auto& other : t.devices)
     if (other.used.load(std::memory_order_acquire) != 0 && name == device_name(other))
@@ -45,7 +48,8 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
   std::snprintf(device->name, sizeof device->name, "%s", options.name.c_str());
   std::snprintf(device->dev_name, sizeof device->dev_name, "uverbs%u", *index);
   std::snprintf(device->dev_path, sizeof device->dev_path, "/sys/class/infiniband_verbs/uverbs%u", *index);
-  std::snprintf(device->ibdev_path, sizeof device->ibdev_path, "/sys/class/infiniband/%s", options.name.c_str());
+  std::snprintf(device->ibdev_path, sizeof device->ibdev_path, "/sys/class/infiniband/%s",
+                options.name.c_str());
   write_log(t, rt.now(), log_kind::attach, entry);
   return device;
 }
@@ -54,8 +58,8 @@ soft_device::~soft_device() {
   for (auto& context : open_) {
     if (context->retire_objects() == 0)
       continue;
-    base::log(base::level::error, "soft NIC", "a stopped process is inside the memory of {}: its objects are leaked",
-              device_name(entry()));
+    base::log(base::level::error, "soft NIC",
+              "a stopped process is inside the memory of {}: its objects are leaked", device_name(entry()));
     rt_.remove(*context);
     new std::shared_ptr<soft_context>{std::move(context)}; // never freed: see above
   }
@@ -91,7 +95,8 @@ int soft_device::close(soft_context& context) {
   return 0;
 }
 
-// -- memory region --------------------------------------------------------------------------------------------------
+// -- memory region
+// --------------------------------------------------------------------------------------------------
 
 soft_mr::soft_mr(runtime& rt, soft_pd& owner, std::uint32_t index, void* at, std::size_t bytes, int access,
                  std::uint32_t device)
@@ -131,9 +136,12 @@ int soft_mr::retire([[maybe_unused]] bool forced) {
   return 0;
 }
 
-// -- channel and context --------------------------------------------------------------------------------------------
+// -- channel and context
+// --------------------------------------------------------------------------------------------
 
-soft_channel::soft_channel(ibv_context* owner) : ibv_comp_channel{owner, 0, 0} { fd = events.fd(); }
+soft_channel::soft_channel(ibv_context* owner) : ibv_comp_channel{owner, 0, 0} {
+  fd = events.fd();
+}
 
 soft_context::soft_context(soft_device& device) : verbs_context{}, device_{device} {
   seen_link_seq_ = device.entry().link_seq.load(std::memory_order_acquire);
@@ -164,7 +172,8 @@ void soft_context::disown(const owned_object& object) noexcept {
 }
 
 void soft_context::raise(const ibv_async_event& event, event_ledger* ledger) {
-  const auto qp_num = ledger != nullptr && event.event_type != IBV_EVENT_CQ_ERR ? event.element.qp->qp_num : 0;
+  const auto qp_num =
+      ledger != nullptr && event.event_type != IBV_EVENT_CQ_ERR ? event.element.qp->qp_num : 0;
   write_log(rt().tables(), rt().now(), log_kind::async_event, device_.entry(), qp_num,
             static_cast<std::uint32_t>(event.event_type));
   async_events_.push(event, ledger);

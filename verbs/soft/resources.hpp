@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plain objects of the NIC: device, open context, protection domain, memory region, completion channel. Each
-// derives from libibverbs' own struct, so that the handle that an application holds is the object. A context owns what
-// was made through it; objects that outlive a forced close are kept, dead, until their host goes.
+// The plain objects of the NIC: device, open context, protection domain, memory region, completion channel.
+// Each derives from libibverbs' own struct, so that the handle that an application holds is the object. A
+// context owns what was made through it; objects that outlive a forced close are kept, dead, until their host
+// goes.
 #pragma once
+
+#include "base/error.hpp"
+#include "verbs/soft/event_queue.hpp"
+#include "verbs/soft/fabric.hpp"
+#include "verbs/soft/layout.hpp"
+#include "verbs/soft/runtime.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -12,12 +19,6 @@
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include "base/error.hpp"
-#include "verbs/soft/event_queue.hpp"
-#include "verbs/soft/fabric.hpp"
-#include "verbs/soft/layout.hpp"
-#include "verbs/soft/runtime.hpp"
 
 #include <infiniband/verbs.h>
 
@@ -33,8 +34,8 @@ public:
   owned_object(const owned_object&) = delete;
   owned_object& operator=(const owned_object&) = delete;
   virtual ~owned_object() = default;
-  /// Takes it out of the fabric, after which no byte moves on its behalf. 0, or EBUSY, and then it may be tried again.
-  /// Waits for unacknowledged events as libibverbs does, unless it is forced.
+  /// Takes it out of the fabric, after which no byte moves on its behalf. 0, or EBUSY, and then it may be
+  /// tried again. Waits for unacknowledged events as libibverbs does, unless it is forced.
   [[nodiscard]] virtual int retire([[maybe_unused]] bool forced) { return 0; }
 
 private:
@@ -81,7 +82,8 @@ public:
 class soft_mr : public ibv_mr, public owned_object {
 public:
   /// Publishes the region in the table's slot.
-  soft_mr(runtime& rt, soft_pd& owner, std::uint32_t index, void* at, std::size_t bytes, int access, std::uint32_t device);
+  soft_mr(runtime& rt, soft_pd& owner, std::uint32_t index, void* at, std::size_t bytes, int access,
+          std::uint32_t device);
   [[nodiscard]] int retire(bool forced) override;
 
 private:

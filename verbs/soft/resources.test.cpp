@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Objects of the NIC: what they report, what they refuse, in which order they go.
+#include "verbs/soft/testing/rig.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <set>
 #include <string>
 #include <thread>
-
-#include "verbs/soft/testing/rig.hpp"
 
 #include <sys/mman.h>
 
@@ -110,7 +110,8 @@ TEST_CASE("what is too large or unknown is refused") {
   CHECK(completion_queue::create(rig.a->ctx, 0, rig.a->channel).error().sys_errno == EINVAL);
   CHECK(completion_queue::create(rig.a->ctx, (1 << 20) + 1, rig.a->channel).error().sys_errno == EINVAL);
   CHECK(memory_region::reg(rig.a->pd, rig.a->memory, 0, all_access).error().sys_errno == EINVAL);
-  CHECK(memory_region::reg(rig.a->pd, rig.a->memory, 64, IBV_ACCESS_REMOTE_WRITE).error().sys_errno == EINVAL);
+  CHECK(memory_region::reg(rig.a->pd, rig.a->memory, 64, IBV_ACCESS_REMOTE_WRITE).error().sys_errno ==
+        EINVAL);
   void* const gone = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ::munmap(gone, 4096);
   const auto unmapped = memory_region::reg(rig.a->pd, gone, 4096, all_access);

@@ -16,7 +16,8 @@ void fail_responder(runtime& rt, const responder& to) noexcept {
   auto& entry = rt.tables().qps[to.qp_index];
   auto word = entry.word.load(std::memory_order_seq_cst);
   while (qp_generation(word) == to.generation && qp_responds(word))
-    if (entry.word.compare_exchange_weak(word, qp_word(to.generation, IBV_QPS_ERR), std::memory_order_seq_cst)) {
+    if (entry.word.compare_exchange_weak(word, qp_word(to.generation, IBV_QPS_ERR),
+                                         std::memory_order_seq_cst)) {
       rt.tables().processes[to.process].remote_errors.store(1, std::memory_order_seq_cst);
       rt.ring(to.process);
       return;
@@ -40,12 +41,13 @@ bool is_allowed_operation(const layout::qp_entry& qp, const request& what) noexc
 }
 
 /// Reads what the key means now.
-void look_up(region_cache& cache, const layout::mr_entry& mr, std::uint64_t state, const responder& to) noexcept {
+void look_up(region_cache& cache, const layout::mr_entry& mr, std::uint64_t state,
+             const responder& to) noexcept {
   cache.state = state;
   cache.addr = mr.addr.load(std::memory_order_relaxed);
   cache.length = mr.length.load(std::memory_order_relaxed);
-  cache.access =
-      mr.pd.load(std::memory_order_relaxed) == to.pd ? mr.access.load(std::memory_order_relaxed) : std::uint32_t{0};
+  cache.access = mr.pd.load(std::memory_order_relaxed) == to.pd ? mr.access.load(std::memory_order_relaxed)
+                                                                : std::uint32_t{0};
   cache.has_way = false;
 }
 
@@ -75,12 +77,9 @@ verdict refuse(runtime& rt, const responder& to, verdict why) noexcept {
 
 verdict from_move(runtime& rt, const responder& to, const layout::qp_entry& qp, moved m) {
   switch (m) {
-  case moved::all:
-    return verdict::executed;
-  case moved::some:
-    return verdict::unfinished;
-  case moved::no_process:
-    return verdict::lost;
+  case moved::all: return verdict::executed;
+  case moved::some: return verdict::unfinished;
+  case moved::no_process: return verdict::lost;
   case moved::revoked: { // between two pieces: which of the two went?
     const auto word = qp.word.load(std::memory_order_seq_cst);
     const bool responds = qp_generation(word) == to.generation && qp_responds(word);
@@ -91,8 +90,7 @@ verdict from_move(runtime& rt, const responder& to, const layout::qp_entry& qp, 
               "the memory of {} cannot be reached: process_vm access is refused (same user? ptrace scope?)",
               device_name(rt.tables().devices[to.device]));
     break;
-  case moved::fault:
-    break;
+  case moved::fault: break;
   }
   return refuse(rt, to, verdict::operation_error);
 }
@@ -128,17 +126,15 @@ bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& 
   return t.devices[own_device].link_seq.load(std::memory_order_relaxed) % 2 == 0 &&
          device.link_seq.load(std::memory_order_relaxed) % 2 == 0 &&
          device.used.load(std::memory_order_acquire) != 0 &&
-         device.generation.load(std::memory_order_relaxed) == to.device_generation && rt.is_reachable(to.process);
+         device.generation.load(std::memory_order_relaxed) == to.device_generation &&
+         rt.is_reachable(to.process);
 }
 
 ibv_wc_status status_of(verdict refusal) noexcept {
   switch (refusal) {
-  case verdict::invalid_request:
-    return IBV_WC_REM_INV_REQ_ERR;
-  case verdict::access_error:
-    return IBV_WC_REM_ACCESS_ERR;
-  default:
-    return IBV_WC_REM_OP_ERR;
+  case verdict::invalid_request: return IBV_WC_REM_INV_REQ_ERR;
+  case verdict::access_error: return IBV_WC_REM_ACCESS_ERR;
+  default: return IBV_WC_REM_OP_ERR;
   }
 }
 
@@ -184,7 +180,8 @@ verdict serve(runtime& rt, execution& at_work, const responder& to, const reques
                              what.is_read};
       const permission may{&qp.word, to.generation, &mr.state, state};
       if (!move_at_once(bytes, done, budget))
-        if (const auto v = from_move(rt, to, qp, move_bytes(bytes, may, done, budget)); v != verdict::executed)
+        if (const auto v = from_move(rt, to, qp, move_bytes(bytes, may, done, budget));
+            v != verdict::executed)
           return v;
     }
   }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The responder's half of a request. It runs on the requester's thread, but it decides as the responder's hardware
-// would: by the queue pair's state, the packet sequence number, the key, the range and the rights, at the moment when
-// the request arrives. A queue pair executing its own work and a delayed packet both come through here.
+// The responder's half of a request. It runs on the requester's thread, but it decides as the responder's
+// hardware would: by the queue pair's state, the packet sequence number, the key, the range and the rights,
+// at the moment when the request arrives. A queue pair executing its own work and a delayed packet both come
+// through here.
 #pragma once
-
-#include <cstdint>
-#include <span>
 
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/layout.hpp"
 #include "verbs/soft/transfer.hpp"
+
+#include <cstdint>
+#include <span>
 
 #include <infiniband/verbs.h>
 
@@ -21,7 +22,8 @@ class runtime;
 /// Numbers of packets are 24 bits wide and wrap.
 inline constexpr std::uint32_t psn_mask = 0xffffff;
 
-/// The responder's queue pair as the requester resolved it. A later life of the same slot has another generation.
+/// The responder's queue pair as the requester resolved it. A later life of the same slot has another
+/// generation.
 struct responder {
   std::uint32_t qp_index = 0;
   std::uint64_t generation = 0;
@@ -32,9 +34,10 @@ struct responder {
 };
 
 /// Finds the queue pair `qpn` on the device with the address, if it is connected to us and ready to respond.
-[[nodiscard]] bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::uint32_t own_device,
-                           std::uint32_t own_qpn, responder& out) noexcept;
-/// Whether a packet from our device would reach the responder's port now: both links up, device and process there.
+[[nodiscard]] bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn,
+                           std::uint32_t own_device, std::uint32_t own_qpn, responder& out) noexcept;
+/// Whether a packet from our device would reach the responder's port now: both links up, device and process
+/// there.
 [[nodiscard]] bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& to) noexcept;
 
 struct request {
@@ -58,8 +61,8 @@ enum class verdict : std::uint8_t {
 };
 [[nodiscard]] ibv_wc_status status_of(verdict refusal) noexcept;
 
-/// The last region that a queue pair spoke to: what a key means and the way there need not be found again. Valid as
-/// long as the region's state word and the mappings' epoch are what they were.
+/// The last region that a queue pair spoke to: what a key means and the way there need not be found again.
+/// Valid as long as the region's state word and the mappings' epoch are what they were.
 struct region_cache {
   std::uint32_t rkey = 0;
   std::uint32_t index = 0;

@@ -3,9 +3,6 @@
 // Attaching to the tables, the registries, and the spreading of other hosts' changes.
 #include "verbs/soft/runtime.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "base/log.hpp"
 #include "verbs/soft/engine.hpp"
 #include "verbs/soft/liveness.hpp"
@@ -14,6 +11,9 @@
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/tables.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -21,7 +21,8 @@ namespace actor_rdma::verbs::soft {
 
 runtime::runtime(segment tables, const base::clock_source* clock)
     : segment_{std::move(tables)}, clock_{clock}, pid_{::getpid()}, random_{segment_.get().head.seed} {
-  seen_epoch_.store(segment_.get().head.change_epoch.load(std::memory_order_seq_cst), std::memory_order_relaxed);
+  seen_epoch_.store(segment_.get().head.change_epoch.load(std::memory_order_seq_cst),
+                    std::memory_order_relaxed);
 }
 
 runtime::~runtime() {
@@ -35,7 +36,8 @@ runtime::~runtime() {
   if (process_ == nullptr || !segment_.is_named())
     return;
   if (!segment_.lock()) {
-    base::log(base::level::warn, "soft NIC", "the segment's lock is held by a stopped process: leaving without it");
+    base::log(base::level::warn, "soft NIC",
+              "the segment's lock is held by a stopped process: leaving without it");
     return; // the next one to attach cleans up behind us
   }
   release_process(segment_.get(), process_index_);
@@ -77,8 +79,8 @@ base::expected<void> runtime::attach() {
     wire_->set_watched(true); // nobody polls it as a duty
     if (segment_.is_named()) {
       prepare_life(*process_);
-      // Peers of the same user reach our memory with process_vm calls, where a security module restricts that to
-      // descendants. It fails where there is no such module.
+      // Peers of the same user reach our memory with process_vm calls, where a security module restricts that
+      // to descendants. It fails where there is no such module.
       ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     }
     engine_ = std::make_unique<engine>(*this, *process_, segment_.is_named());
@@ -92,8 +94,8 @@ base::expected<void> runtime::attach() {
 }
 
 bool runtime::is_own_process(std::uint32_t index) const noexcept {
-  return index == process_index_ ||
-         identity_of(segment_.get().processes[index]) == identity_of(segment_.get().processes[process_index_]);
+  return index == process_index_ || identity_of(segment_.get().processes[index]) ==
+                                        identity_of(segment_.get().processes[process_index_]);
 }
 
 bool runtime::is_reachable(std::uint32_t index) const noexcept {
@@ -101,7 +103,8 @@ bool runtime::is_reachable(std::uint32_t index) const noexcept {
          is_alive(segment_.get().processes[index]);
 }
 
-// -- registries -----------------------------------------------------------------------------------------------------
+// -- registries
+// -----------------------------------------------------------------------------------------------------
 
 void runtime::add(std::uint32_t index, const std::shared_ptr<soft_qp>& qp) {
   std::lock_guard lock{mutex_};
@@ -166,7 +169,8 @@ std::uint64_t runtime::random() {
   return random_.next();
 }
 
-// -- attention ------------------------------------------------------------------------------------------------------
+// -- attention
+// ------------------------------------------------------------------------------------------------------
 
 void runtime::ring(std::uint32_t process_index) noexcept {
   if (!is_virtual())

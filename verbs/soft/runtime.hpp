@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One process's part in one fabric: the mapped tables, the clock, and the registries through which changes that other
-// hosts make (a link, a fault, a queue pair moved to ERR) find the objects that they concern.
+// One process's part in one fabric: the mapped tables, the clock, and the registries through which changes
+// that other hosts make (a link, a fault, a queue pair moved to ERR) find the objects that they concern.
 #pragma once
+
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "verbs/soft/layout.hpp"
+#include "verbs/soft/mapping_cache.hpp"
+#include "verbs/soft/segment.hpp"
+#include "verbs/soft/timeline.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -11,13 +18,6 @@
 #include <mutex>
 #include <set>
 #include <vector>
-
-#include "base/random.hpp"
-#include "base/time.hpp"
-#include "verbs/soft/layout.hpp"
-#include "verbs/soft/mapping_cache.hpp"
-#include "verbs/soft/segment.hpp"
-#include "verbs/soft/timeline.hpp"
 
 namespace actor_rdma::verbs::soft {
 
@@ -45,7 +45,8 @@ public:
   /// Virtual time: while something runs, it is as late as that was due; `never` ends it.
   void set_event_time(nanos at) noexcept { event_time_.store(at, std::memory_order_relaxed); }
 
-  // -- the process's entry ----------------------------------------------------------------------------------------
+  // -- the process's entry
+  // ----------------------------------------------------------------------------------------
 
   /// Takes an entry and starts the engine. The caller holds the segment's lock.
   [[nodiscard]] base::expected<void> attach();
@@ -59,7 +60,8 @@ public:
   /// One load; true for every process of a private fabric.
   [[nodiscard]] bool is_reachable(std::uint32_t index) const noexcept;
 
-  // -- registries -------------------------------------------------------------------------------------------------
+  // -- registries
+  // -------------------------------------------------------------------------------------------------
 
   void add(std::uint32_t index, const std::shared_ptr<soft_qp>& qp);
   void remove_qp(std::uint32_t index) noexcept;
@@ -79,7 +81,8 @@ public:
   /// Seeded: garbage for error completions and the like.
   [[nodiscard]] std::uint64_t random();
 
-  // -- attention --------------------------------------------------------------------------------------------------
+  // -- attention
+  // --------------------------------------------------------------------------------------------------
 
   /// Wakes the engine of a process.
   void ring(std::uint32_t process_index) noexcept;

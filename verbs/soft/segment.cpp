@@ -3,15 +3,15 @@
 // Creating, opening and replacing segment files.
 #include "verbs/soft/segment.hpp"
 
+#include "verbs/soft/liveness.hpp"
+#include "verbs/soft/tables.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <thread>
 #include <utility>
-
-#include "verbs/soft/liveness.hpp"
-#include "verbs/soft/tables.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -27,7 +27,8 @@ constexpr std::size_t bytes = sizeof(layout::tables);
 constexpr const char* layer = "soft NIC";
 
 layout::tables* map(int fd) noexcept {
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
+                    fd, 0);
   return at == MAP_FAILED ? nullptr : static_cast<layout::tables*>(at);
 }
 
@@ -70,7 +71,8 @@ base::expected<segment> segment::open_named(const std::string& name, std::uint64
       return base::fail(why, layer, "cannot open the fabric \"" + name + "\" (" + path + ')', errno);
     }
     if (!s.lock())
-      return base::fail(base::reason::busy, layer, "another process holds the lock of " + path + " and does not run");
+      return base::fail(base::reason::busy, layer,
+                        "another process holds the lock of " + path + " and does not run");
     struct stat opened {};
     struct stat named {};
     if (::fstat(s.fd_, &opened) != 0 || ::stat(path.c_str(), &named) != 0 || opened.st_ino != named.st_ino)
@@ -101,7 +103,8 @@ base::expected<segment> segment::open_named(const std::string& name, std::uint64
     if (has_living_process(*s.tables_))
       return s;
     if (!create)
-      return base::fail(base::reason::not_found, layer, "no process is attached to the fabric \"" + name + '"');
+      return base::fail(base::reason::not_found, layer,
+                        "no process is attached to the fabric \"" + name + '"');
     s.remove(); // left by processes that were killed: its faults and log are nobody's
   }
   return base::fail(base::reason::busy, layer, path + " keeps changing");
@@ -137,7 +140,8 @@ void segment::unlock() noexcept {
 void segment::remove() noexcept {
   struct stat opened {};
   struct stat named {};
-  if (fd_ >= 0 && ::fstat(fd_, &opened) == 0 && ::stat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino)
+  if (fd_ >= 0 && ::fstat(fd_, &opened) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+      opened.st_ino == named.st_ino)
     ::unlink(path_.c_str());
 }
 

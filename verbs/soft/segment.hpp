@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The memory behind a fabric's tables: anonymous for a private fabric, a file in /dev/shm (mode 0600, one per user and
-// name) for a named one. Attaching and detaching happen under the file's lock, which the kernel releases when its
-// holder dies and whose wait is bounded; nothing else ever takes it.
+// The memory behind a fabric's tables: anonymous for a private fabric, a file in /dev/shm (mode 0600, one per
+// user and name) for a named one. Attaching and detaching happen under the file's lock, which the kernel
+// releases when its holder dies and whose wait is bounded; nothing else ever takes it.
 #pragma once
-
-#include <cstdint>
-#include <string>
 
 #include "base/error.hpp"
 #include "verbs/soft/layout.hpp"
+
+#include <cstdint>
+#include <string>
 
 namespace actor_rdma::verbs::soft {
 
 class segment {
 public:
   [[nodiscard]] static base::expected<segment> make_private(std::uint64_t seed);
-  /// Opens the file and keeps it locked until unlock(). With `create`, a missing file, or one that no living process
-  /// uses any more, is replaced by a fresh one.
-  [[nodiscard]] static base::expected<segment> open_named(const std::string& name, std::uint64_t seed, bool create);
+  /// Opens the file and keeps it locked until unlock(). With `create`, a missing file, or one that no living
+  /// process uses any more, is replaced by a fresh one.
+  [[nodiscard]] static base::expected<segment> open_named(const std::string& name, std::uint64_t seed,
+                                                          bool create);
 
   segment() = default;
   segment(segment&& other) noexcept { *this = std::move(other); }

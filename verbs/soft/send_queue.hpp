@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The send queue of a queue pair: a ring of work requests, copied when they are posted, and the counters that move
-// over it: posted >= sent >= landed >= done >= released. Sent: it left, or has its place on the wire. Landed: the
-// responder did it or refused it. Done: its completion was written, or it needed none. Released: a completion that
-// covers it was polled; until then its slot is taken, which is how selective signalling fills a queue.
+// The send queue of a queue pair: a ring of work requests, copied when they are posted, and the counters that
+// move over it: posted >= sent >= landed >= done >= released. Sent: it left, or has its place on the wire.
+// Landed: the responder did it or refused it. Done: its completion was written, or it needed none. Released:
+// a completion that covers it was polled; until then its slot is taken, which is how selective signalling
+// fills a queue.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-
-#include "verbs/soft/layout.hpp"
 
 #include <infiniband/verbs.h>
 
@@ -21,7 +22,8 @@ inline constexpr std::uint32_t max_sges = 4;
 inline constexpr std::uint32_t max_inline_bytes = 512;
 inline constexpr std::uint32_t max_message_bytes = 1U << 30;
 
-/// Two cache lines: what every work request needs is in the first, times and further pieces are in the second.
+/// Two cache lines: what every work request needs is in the first, times and further pieces are in the
+/// second.
 struct alignas(64) send_slot {
   std::uint64_t wr_id;
   std::uint64_t remote_addr;

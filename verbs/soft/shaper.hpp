@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bandwidth model of paced devices. Each direction of a port is a queue that drains at the port's rate; a message
-// takes its place in the sender's outgoing and in the receiver's incoming queue, and is there when the later of the
-// two is done plus the latency. The queues are words in the shared tables, so hosts in other processes count too.
+// The bandwidth model of paced devices. Each direction of a port is a queue that drains at the port's rate; a
+// message takes its place in the sender's outgoing and in the receiver's incoming queue, and is there when
+// the later of the two is done plus the latency. The queues are words in the shared tables, so hosts in other
+// processes count too.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
 
 #include <algorithm>
 #include <cstdint>
-
-#include "verbs/soft/layout.hpp"
 
 namespace actor_rdma::verbs::soft {
 

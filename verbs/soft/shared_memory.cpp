@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for applications that peers in other processes can map: a memfd whose descriptor stays open, because that is
-// where they find it.
+// Memory for applications that peers in other processes can map: a memfd whose descriptor stays open, because
+// that is where they find it.
+#include "verbs/soft/fabric.hpp"
+
 #include <map>
 #include <mutex>
-
-#include "verbs/soft/fabric.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>

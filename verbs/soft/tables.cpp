@@ -58,7 +58,8 @@ std::optional<std::uint32_t> claim_queue_pair(layout::tables& t, std::uint32_t p
   const auto index = claim(t.qps, t.head.next_qp, process);
   if (index) {
     auto& entry = t.qps[*index];
-    entry.word.store((qp_generation(entry.word.load(std::memory_order_relaxed)) + 1) << 8, std::memory_order_seq_cst);
+    entry.word.store((qp_generation(entry.word.load(std::memory_order_relaxed)) + 1) << 8,
+                     std::memory_order_seq_cst);
     entry.qpn.store(new_qp_number(t, *index), std::memory_order_relaxed);
   }
   return index;
@@ -106,16 +107,20 @@ void release_device(layout::tables& t, std::uint32_t index) noexcept {
   t.devices[index].used.store(0, std::memory_order_release);
 }
 
-std::string device_name(const layout::device_entry& device) { return device.name.data(); }
+std::string device_name(const layout::device_entry& device) {
+  return device.name.data();
+}
 
 void release_process(layout::tables& t, std::uint32_t index) noexcept {
   for (auto& device : t.devices)
-    if (device.used.load(std::memory_order_acquire) != 0 && device.process.load(std::memory_order_relaxed) == index)
+    if (device.used.load(std::memory_order_acquire) != 0 &&
+        device.process.load(std::memory_order_relaxed) == index)
       device.used.store(0, std::memory_order_release);
   for (auto& qp : t.qps) {
     if (qp.owner.load(std::memory_order_acquire) != index + 1)
       continue;
-    qp.word.store((qp_generation(qp.word.load(std::memory_order_relaxed)) + 1) << 8, std::memory_order_seq_cst);
+    qp.word.store((qp_generation(qp.word.load(std::memory_order_relaxed)) + 1) << 8,
+                  std::memory_order_seq_cst);
     qp.owner.store(0, std::memory_order_release);
   }
   for (auto& mr : t.mrs) {
@@ -142,8 +147,12 @@ std::uint32_t new_qp_number(const layout::tables& t, std::uint32_t index) noexce
   return tag << 16 | (index ^ t.head.qp_scatter);
 }
 
-std::uint32_t new_lkey(const layout::tables& t, std::uint32_t index) noexcept { return new_key(t, index, 0); }
-std::uint32_t new_rkey(const layout::tables& t, std::uint32_t index) noexcept { return new_key(t, index, rkey_bit); }
+std::uint32_t new_lkey(const layout::tables& t, std::uint32_t index) noexcept {
+  return new_key(t, index, 0);
+}
+std::uint32_t new_rkey(const layout::tables& t, std::uint32_t index) noexcept {
+  return new_key(t, index, rkey_bit);
+}
 
 ibv_gid make_gid(std::uint32_t device, std::uint32_t gid_index) noexcept {
   ibv_gid gid{};

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Slots of the shared tables and the numbers by which the outside names them: QP numbers and keys carry the slot's
-// index, so that a lookup is one load, and a tag that changes each time the slot is used. Free slots are taken in
-// turn over the whole table, so that no number comes back soon. All numbers follow from the fabric's seed.
+// Slots of the shared tables and the numbers by which the outside names them: QP numbers and keys carry the
+// slot's index, so that a lookup is one load, and a tag that changes each time the slot is used. Free slots
+// are taken in turn over the whole table, so that no number comes back soon. All numbers follow from the
+// fabric's seed.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "verbs/soft/layout.hpp"
 
 #include <infiniband/verbs.h>
 
@@ -20,12 +21,15 @@ namespace actor_rdma::verbs::soft {
 /// Makes zeroed memory a fabric's tables.
 void initialise(layout::tables& t, std::uint64_t seed) noexcept;
 
-// -- states of a queue pair ---------------------------------------------------------------------------------------
+// -- states of a queue pair
+// ---------------------------------------------------------------------------------------
 
 [[nodiscard]] constexpr std::uint64_t qp_word(std::uint64_t generation, ibv_qp_state state) noexcept {
   return generation << 8 | (static_cast<std::uint64_t>(state) + 1);
 }
-[[nodiscard]] constexpr std::uint64_t qp_generation(std::uint64_t word) noexcept { return word >> 8; }
+[[nodiscard]] constexpr std::uint64_t qp_generation(std::uint64_t word) noexcept {
+  return word >> 8;
+}
 [[nodiscard]] constexpr bool qp_is(std::uint64_t word, ibv_qp_state state) noexcept {
   return (word & 0xff) == static_cast<std::uint64_t>(state) + 1;
 }
@@ -34,9 +38,11 @@ void initialise(layout::tables& t, std::uint64_t seed) noexcept;
   return qp_is(word, IBV_QPS_RTR) || qp_is(word, IBV_QPS_RTS);
 }
 
-// -- slots --------------------------------------------------------------------------------------------------------
+// -- slots
+// --------------------------------------------------------------------------------------------------------
 
-/// The queue pair's index, or nothing when the table is full. The entry is absent, with a generation of its own.
+/// The queue pair's index, or nothing when the table is full. The entry is absent, with a generation of its
+/// own.
 [[nodiscard]] std::optional<std::uint32_t> claim_queue_pair(layout::tables& t, std::uint32_t process);
 /// The entry must have been marked absent, and nobody may be at work on it.
 void release_queue_pair(layout::tables& t, std::uint32_t index) noexcept;
@@ -52,7 +58,8 @@ void release_device(layout::tables& t, std::uint32_t index) noexcept;
 /// Frees everything that belongs to a process that is gone.
 void release_process(layout::tables& t, std::uint32_t index) noexcept;
 
-// -- numbers ------------------------------------------------------------------------------------------------------
+// -- numbers
+// ------------------------------------------------------------------------------------------------------
 
 [[nodiscard]] std::uint32_t new_qp_number(const layout::tables& t, std::uint32_t index) noexcept;
 [[nodiscard]] inline std::uint32_t index_of_qp_number(const layout::tables& t, std::uint32_t qpn) noexcept {
@@ -64,7 +71,8 @@ void release_process(layout::tables& t, std::uint32_t index) noexcept;
   return (key & (layout::max_mrs - 1)) ^ t.head.mr_scatter;
 }
 
-/// The address table of a device's port: link-local and IPv4-mapped, each as RoCE v1 and v2, like common hardware.
+/// The address table of a device's port: link-local and IPv4-mapped, each as RoCE v1 and v2, like common
+/// hardware.
 inline constexpr std::uint32_t gids_per_device = 4;
 inline constexpr std::uint32_t gid_table_length = 8;
 [[nodiscard]] ibv_gid make_gid(std::uint32_t device, std::uint32_t gid_index) noexcept;

@@ -3,10 +3,10 @@
 // Slots and numbers.
 #include "verbs/soft/tables.hpp"
 
+#include "verbs/soft/segment.hpp"
+
 #include <cstring>
 #include <set>
-
-#include "verbs/soft/segment.hpp"
 
 #include <doctest/doctest.h>
 

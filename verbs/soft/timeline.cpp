@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A binary heap whose entries know their places, so that re-scheduling moves an entry instead of adding another.
+// A binary heap whose entries know their places, so that re-scheduling moves an entry instead of adding
+// another.
 #include "verbs/soft/timeline.hpp"
 
 #include <utility>

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is due when: an ordered set of things to run, each at most once in it, in the order (time, device, QP number,
-// work request). Never in order of arrival, which would not repeat. On a steady clock each completion queue has its
-// own, run by whoever polls it and, when nobody does, by the engine thread; in virtual time there is one for all.
+// What is due when: an ordered set of things to run, each at most once in it, in the order (time, device, QP
+// number, work request). Never in order of arrival, which would not repeat. On a steady clock each completion
+// queue has its own, run by whoever polls it and, when nobody does, by the engine thread; in virtual time
+// there is one for all.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
 
 #include <atomic>
 #include <compare>
@@ -13,8 +16,6 @@
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include "verbs/soft/layout.hpp"
 
 namespace actor_rdma::verbs::soft {
 
@@ -30,16 +31,16 @@ struct due_key {
   friend auto operator<=>(const due_key&, const due_key&) = default;
 };
 
-/// Something that a timeline runs. Owned by shared_ptr, because it may be taken out for running while its other owners
-/// let it go.
+/// Something that a timeline runs. Owned by shared_ptr, because it may be taken out for running while its
+/// other owners let it go.
 class timed {
 public:
   timed() = default;
   timed(const timed&) = delete;
   timed& operator=(const timed&) = delete;
   virtual ~timed() = default;
-  /// Does what is due at `now`, for which it was scheduled. It may go on with what is due by `until`, as long as that
-  /// comes before everything else on its timeline.
+  /// Does what is due at `now`, for which it was scheduled. It may go on with what is due by `until`, as long
+  /// as that comes before everything else on its timeline.
   virtual void run(nanos now, nanos until, copy_budget& budget) = 0;
 
 private:
@@ -51,7 +52,8 @@ private:
 class timeline {
 public:
   /// `on_earlier` is called, without a lock, when the earliest time moved forward.
-  explicit timeline(std::function<void(const timeline&)> on_earlier = {}) : on_earlier_{std::move(on_earlier)} {}
+  explicit timeline(std::function<void(const timeline&)> on_earlier = {})
+      : on_earlier_{std::move(on_earlier)} {}
 
   void schedule(const std::shared_ptr<timed>& what, const due_key& key);
   void remove(timed& what) noexcept;
@@ -61,8 +63,8 @@ public:
   [[nodiscard]] nanos next_due() const noexcept { return next_due_.load(std::memory_order_seq_cst); }
   void clear() noexcept;
 
-  /// Runs what is due, in order, each entry at its own time rather than at `now`: a late caller catches up without
-  /// losing time. Stops when the budget is used up.
+  /// Runs what is due, in order, each entry at its own time rather than at `now`: a late caller catches up
+  /// without losing time. Stops when the budget is used up.
   void run_due(nanos now, copy_budget& budget);
 
   /// Somebody sleeps until something happens here: the engine must be exact. Otherwise it may be late.

@@ -3,11 +3,11 @@
 // The order of what is due.
 #include "verbs/soft/timeline.hpp"
 
+#include "base/random.hpp"
+
 #include <algorithm>
 #include <map>
 #include <string>
-
-#include "base/random.hpp"
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,9 @@ struct recorder : timed {
 TEST_CASE("what is due at one time runs by device, queue pair and work request, whenever it was scheduled") {
   std::vector<std::string> log;
   timeline line;
-  const auto add = [&](const char* name, due_key key) { line.schedule(std::make_shared<recorder>(log, name), key); };
+  const auto add = [&](const char* name, due_key key) {
+    line.schedule(std::make_shared<recorder>(log, name), key);
+  };
   add("d", {10, 2, 1, 0});
   add("e", {11, 0, 0, 0});
   add("b", {10, 1, 5, 7});

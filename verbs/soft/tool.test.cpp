@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The soft-nic tool, run as a user would.
+#include "verbs/soft/testing/peer.hpp"
+
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <thread>
-
-#include "verbs/soft/testing/peer.hpp"
 
 #include <sys/wait.h>
 
@@ -33,7 +33,9 @@ outcome run(const std::string& arguments) {
   return o;
 }
 
-bool has(const outcome& o, const std::string& part) { return o.text.find(part) != std::string::npos; }
+bool has(const outcome& o, const std::string& part) {
+  return o.text.find(part) != std::string::npos;
+}
 
 } // namespace
 

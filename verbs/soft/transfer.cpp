@@ -3,11 +3,11 @@
 // The copies.
 #include "verbs/soft/transfer.hpp"
 
+#include "verbs/soft/tables.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include "verbs/soft/tables.hpp"
 
 #include <sys/uio.h>
 
@@ -17,13 +17,10 @@ namespace {
 
 moved from_errno(int error) noexcept {
   switch (error) {
-  case ESRCH:
-    return moved::no_process;
+  case ESRCH: return moved::no_process;
   case EPERM:
-  case EACCES:
-    return moved::no_permission;
-  default:
-    return moved::fault;
+  case EACCES: return moved::no_permission;
+  default: return moved::fault;
   }
 }
 
@@ -53,7 +50,8 @@ bool permission::holds() const noexcept {
          mr_state->load(std::memory_order_seq_cst) == mr_value;
 }
 
-moved move_bytes(const move_order& order, const permission& may, std::uint64_t& done, copy_budget& budget) noexcept {
+moved move_bytes(const move_order& order, const permission& may, std::uint64_t& done,
+                 copy_budget& budget) noexcept {
   std::uint64_t skip = done;
   bool first = true;
   for (const auto& sge : order.local) {
@@ -70,7 +68,8 @@ moved move_bytes(const move_order& order, const permission& may, std::uint64_t& 
         return moved::revoked;
       first = false;
       const auto n = std::min({sge.length - skip, order.length - done, piece_bytes, std::uint64_t{budget}});
-      if (const auto m = move_piece(order, reinterpret_cast<std::byte*>(sge.addr) + skip, done, n); m != moved::all)
+      if (const auto m = move_piece(order, reinterpret_cast<std::byte*>(sge.addr) + skip, done, n);
+          m != moved::all)
         return m;
       done += n;
       skip += n;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moving bytes between local memory and registered memory of a peer, by the cheapest way there is: a plain copy within
-// the process, a plain copy through a mapping of the peer's shared pages, or process_vm_readv/writev. Whether the bytes
-// may move at all is decided before (responder.hpp); here it is only checked again between pieces, so that a peer that
-// takes its memory away waits for one piece and not for a gigabyte.
+// Moving bytes between local memory and registered memory of a peer, by the cheapest way there is: a plain
+// copy within the process, a plain copy through a mapping of the peer's shared pages, or
+// process_vm_readv/writev. Whether the bytes may move at all is decided before (responder.hpp); here it is
+// only checked again between pieces, so that a peer that takes its memory away waits for one piece and not
+// for a gigabyte.
 #pragma once
+
+#include "verbs/soft/layout.hpp"
+#include "verbs/soft/timeline.hpp"
 
 #include <array>
 #include <atomic>
@@ -12,9 +16,6 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
-
-#include "verbs/soft/layout.hpp"
-#include "verbs/soft/timeline.hpp"
 
 #include <infiniband/verbs.h>
 
@@ -32,8 +33,8 @@ struct reachable {
   std::int32_t pid = 0;      // system_call only
 };
 
-/// The published target covers a piece of any size; this bounds how long a destroying peer waits for it. A stopped
-/// process is never inside a system call of this kind: the kernel stops it on the way out.
+/// The published target covers a piece of any size; this bounds how long a destroying peer waits for it. A
+/// stopped process is never inside a system call of this kind: the kernel stops it on the way out.
 inline constexpr std::uint64_t piece_bytes = 64U << 10;
 
 /// What must stay as it is while bytes move.
@@ -65,9 +66,10 @@ struct move_order {
 };
 
 /// What needs no second look is copied here and now: one piece, in one go. False if it is something else.
-[[nodiscard]] inline bool move_at_once(const move_order& order, std::uint64_t done, copy_budget& budget) noexcept {
-  if (order.where.way == tier::system_call || order.local.size() != 1 || done != 0 || order.length > piece_bytes ||
-      order.length > budget)
+[[nodiscard]] inline bool move_at_once(const move_order& order, std::uint64_t done,
+                                       copy_budget& budget) noexcept {
+  if (order.where.way == tier::system_call || order.local.size() != 1 || done != 0 ||
+      order.length > piece_bytes || order.length > budget)
     return false;
   auto* const here = reinterpret_cast<std::byte*>(order.local.front().addr);
   auto* const there = order.where.base + order.remote_offset;

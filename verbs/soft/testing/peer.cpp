@@ -214,16 +214,24 @@ peer_process::~peer_process() {
   ::close(fd_);
 }
 
-void peer_process::send(const std::string& line) { send_line(fd_, line); }
-std::string peer_process::receive() { return receive_line(fd_); }
+void peer_process::send(const std::string& line) {
+  send_line(fd_, line);
+}
+std::string peer_process::receive() {
+  return receive_line(fd_);
+}
 
 std::string peer_process::ask(const std::string& line) {
   send(line);
   return receive();
 }
 
-address peer_process::where() { return to_address(ask("where")); }
-void peer_process::connect(const address& peer) { REQUIRE(ask("connect " + to_text(peer)) == "ok"); }
+address peer_process::where() {
+  return to_address(ask("where"));
+}
+void peer_process::connect(const address& peer) {
+  REQUIRE(ask("connect " + to_text(peer)) == "ok");
+}
 
 std::vector<int> peer_process::poll(std::size_t count, int timeout_ms) {
   std::istringstream in{ask("poll " + std::to_string(count) + ' ' + std::to_string(timeout_ms))};
@@ -233,7 +241,9 @@ std::vector<int> peer_process::poll(std::size_t count, int timeout_ms) {
   return all;
 }
 
-void peer_process::signal(int number) const { ::kill(pid_, number); }
+void peer_process::signal(int number) const {
+  ::kill(pid_, number);
+}
 
 void peer_process::kill() {
   ::kill(pid_, SIGKILL);

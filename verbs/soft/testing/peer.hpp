@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A second process for the NIC's tests: the test binary itself, run with one special case that obeys the lines it gets
-// on a socket. It opens one end (rig.hpp) on a named fabric.
+// A second process for the NIC's tests: the test binary itself, run with one special case that obeys the
+// lines it gets on a socket. It opens one end (rig.hpp) on a named fabric.
 #pragma once
+
+#include "verbs/soft/testing/rig.hpp"
 
 #include <string>
 #include <vector>
-
-#include "verbs/soft/testing/rig.hpp"
 
 #include <sys/types.h>
 
@@ -16,8 +16,8 @@ namespace actor_rdma::verbs::soft::testing {
 class peer_process {
 public:
   /// Starts it and opens its end. `memory` is "shared" or "private".
-  peer_process(const std::string& fabric, const std::string& host, const std::string& mode, const std::string& memory,
-               const std::string& options = "");
+  peer_process(const std::string& fabric, const std::string& host, const std::string& mode,
+               const std::string& memory, const std::string& options = "");
   ~peer_process();
   peer_process(const peer_process&) = delete;
   peer_process& operator=(const peer_process&) = delete;

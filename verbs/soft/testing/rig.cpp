@@ -89,8 +89,8 @@ int end::to_rtr(const address& peer) {
   attr.ah_attr.grh.dgid = peer.gid;
   attr.ah_attr.grh.sgid_index = 3;
   attr.ah_attr.grh.hop_limit = 64;
-  const auto done = qp.modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                        IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  const auto done = qp.modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                        IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   return done ? 0 : done.error().sys_errno;
 }
 
@@ -125,8 +125,8 @@ int end::post(std::span<ibv_send_wr> chain, std::size_t* accepted) {
 }
 
 namespace {
-ibv_send_wr make_wr(std::uint64_t wr_id, ibv_sge& sge, ibv_wr_opcode opcode, const address& peer, std::uint64_t remote,
-                    bool signaled) {
+ibv_send_wr make_wr(std::uint64_t wr_id, ibv_sge& sge, ibv_wr_opcode opcode, const address& peer,
+                    std::uint64_t remote, bool signaled) {
   ibv_send_wr wr{};
   wr.wr_id = wr_id;
   wr.sg_list = &sge;
@@ -139,8 +139,8 @@ ibv_send_wr make_wr(std::uint64_t wr_id, ibv_sge& sge, ibv_wr_opcode opcode, con
 }
 } // namespace
 
-int end::write(std::uint64_t wr_id, const address& to, std::uint64_t local, std::uint64_t remote, std::uint32_t length,
-               bool signaled) {
+int end::write(std::uint64_t wr_id, const address& to, std::uint64_t local, std::uint64_t remote,
+               std::uint32_t length, bool signaled) {
   ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory) + local, length, lkey};
   auto wr = make_wr(wr_id, sge, IBV_WR_RDMA_WRITE, to, remote, signaled);
   return post({&wr, 1});
@@ -173,7 +173,8 @@ std::vector<ibv_wc> end::poll_for(std::size_t count, base::duration timeout) {
   return all;
 }
 
-pair_rig::pair_rig(nic_mode mode, bool is_virtual, qp_options options, device_options device, std::uint64_t seed) {
+pair_rig::pair_rig(nic_mode mode, bool is_virtual, qp_options options, device_options device,
+                   std::uint64_t seed) {
   fabric_options f;
   f.clock = is_virtual ? &clock : nullptr;
   f.seed = seed;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the NIC stand on: an end with one queue pair, one completion queue and one buffer, two of them
-// connected, and short names for posting and polling.
+// What the tests of the NIC stand on: an end with one queue pair, one completion queue and one buffer, two of
+// them connected, and short names for posting and polling.
 #pragma once
+
+#include "base/time.hpp"
+#include "verbs/objects.hpp"
+#include "verbs/soft/fabric.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,10 +16,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "base/time.hpp"
-#include "verbs/objects.hpp"
-#include "verbs/soft/fabric.hpp"
 
 #include <doctest/doctest.h>
 
@@ -71,9 +71,10 @@ struct end {
   ibv_qp_state state() const { return *qp.query_state(); }
 
   int post(std::span<ibv_send_wr> chain, std::size_t* accepted = nullptr);
-  int write(std::uint64_t wr_id, const address& to, std::uint64_t local, std::uint64_t remote, std::uint32_t length,
-            bool signaled = true);
-  int read(std::uint64_t wr_id, const address& from, std::uint64_t local, std::uint64_t remote, std::uint32_t length);
+  int write(std::uint64_t wr_id, const address& to, std::uint64_t local, std::uint64_t remote,
+            std::uint32_t length, bool signaled = true);
+  int read(std::uint64_t wr_id, const address& from, std::uint64_t local, std::uint64_t remote,
+           std::uint32_t length);
   std::vector<ibv_wc> poll(int limit = 1024);
   /// Polls until so many completions came, on a steady clock; fewer after the time-out.
   std::vector<ibv_wc> poll_for(std::size_t count, base::duration timeout = std::chrono::seconds{5});
@@ -81,8 +82,8 @@ struct end {
 
 /// Two hosts with one device each on a private fabric, an end on each, connected.
 struct pair_rig {
-  explicit pair_rig(nic_mode mode, bool is_virtual = false, qp_options options = {}, device_options device = {},
-                    std::uint64_t seed = 1);
+  explicit pair_rig(nic_mode mode, bool is_virtual = false, qp_options options = {},
+                    device_options device = {}, std::uint64_t seed = 1);
   void connect();
   /// Virtual time: everything that is due until then.
   void run_until(base::time_point until);

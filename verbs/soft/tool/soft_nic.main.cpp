@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// soft-nic: looks at a named fabric from outside and changes its links, faults, rates and modes while traffic runs.
-// Exit codes: 0 done, 1 the fabric or the device said no, 2 the command line is wrong, 3 there is no such fabric.
+// soft-nic: looks at a named fabric from outside and changes its links, faults, rates and modes while traffic
+// runs. Exit codes: 0 done, 1 the fabric or the device said no, 2 the command line is wrong, 3 there is no
+// such fabric.
+#include "base/error.hpp"
+#include "base/time.hpp"
+#include "verbs/soft/fabric.hpp"
+
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -9,10 +14,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-
-#include "base/error.hpp"
-#include "base/time.hpp"
-#include "verbs/soft/fabric.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -50,12 +51,9 @@ std::optional<base::duration> parse_duration(const std::string& text) {
 
 const char* name_of(soft::nic_mode mode) {
   switch (mode) {
-  case soft::nic_mode::immediate:
-    return "inline";
-  case soft::nic_mode::paced:
-    return "paced";
-  case soft::nic_mode::null:
-    return "null";
+  case soft::nic_mode::immediate: return "inline";
+  case soft::nic_mode::paced: return "paced";
+  case soft::nic_mode::null: return "null";
   }
   return "unknown";
 }
@@ -70,12 +68,12 @@ std::string text_of(base::duration d) {
 }
 
 void show(const soft::fabric& net) {
-  fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9} {:>6} {:>6} {:>8} {:>16}\n", "device", "link", "hang", "delay",
-             "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent");
+  fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9} {:>6} {:>6} {:>8} {:>16}\n", "device", "link", "hang",
+             "delay", "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent");
   for (const auto& d : net.devices())
-    fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16}\n", d.name, d.link_up ? "up" : "down",
-               d.hang ? "on" : "off", text_of(d.delay), name_of(d.mode), d.rate_gbit_s, d.open_qps, d.open_mrs,
-               d.stuck_wrs, d.bytes_sent);
+    fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16}\n", d.name,
+               d.link_up ? "up" : "down", d.hang ? "on" : "off", text_of(d.delay), name_of(d.mode),
+               d.rate_gbit_s, d.open_qps, d.open_mrs, d.stuck_wrs, d.bytes_sent);
 }
 
 void print(const soft::log_entry& e) {
