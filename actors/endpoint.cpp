@@ -333,10 +333,10 @@ void endpoint::handle(snapshot_request& m) {
   s.outstanding = static_cast<std::uint64_t>(
       std::count_if(members_.begin(), members_.end(), [](const auto& q) { return !q.idle; }));
   s.cause = cause_;
-  m.into->add(std::move(s));
   for (const auto& q : members_)
     if (!q.gone)
       m.pass_on(q.handle, q.object->name());
+  m.into->add(std::move(s));
 }
 
 void endpoint::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at) {

@@ -210,9 +210,9 @@ void guest::handle(snapshot_request& m) {
   s.age = env().now() - since_;
   s.outstanding = endpoints_.size();
   s.cause = cause_;
-  m.into->add(std::move(s));
   for (const auto& [number, e] : endpoints_)
     m.pass_on(e.handle, e.object->name());
+  m.into->add(std::move(s));
 }
 
 void guest::note(observe::event_kind kind, std::string detail, base::level at) {

@@ -64,6 +64,7 @@ protected:
 private:
   template <class T>
   friend caf::actor launch(const std::shared_ptr<T>& object);
+  friend class lane_object_actor;
 
   lane_env& env_;
   caf::actor handle_;
@@ -73,9 +74,10 @@ class lane_object_actor final : public lane_actor {
 public:
   lane_object_actor(caf::actor_config& cfg, lane_env& env, std::shared_ptr<lane_object> object)
       : lane_actor(cfg, env), object_(std::move(object)) {}
+  /// On the lane, and perhaps before spawn() has returned to whoever called it on another thread.
   caf::behavior make_behavior() override {
-    auto result = object_->make_behavior();
-    return result;
+    object_->handle_ = caf::actor{this};
+    return object_->make_behavior();
   }
   void on_exit() override { object_.reset(); }
 
@@ -87,9 +89,9 @@ private:
 template <class T>
 caf::actor launch(const std::shared_ptr<T>& object) {
   lane_object& base = *object;
-  base.handle_ = base.env_.system().template spawn<lane_object_actor>(base.env_, object);
-  base.env_.launched(base.handle_);
-  return base.handle_;
+  const caf::actor made = base.env_.system().template spawn<lane_object_actor>(base.env_, object);
+  base.env_.launched(made);
+  return made;
 }
 
 } // namespace actor_rdma::actors

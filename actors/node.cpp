@@ -268,13 +268,13 @@ void node::handle(snapshot_request& m) {
   s.state = stage_ == stage::running ? "RUNNING" : "STOPPING";
   s.queued = buffers_.size();
   s.outstanding = links_.size();
-  m.into->add(std::move(s));
   for (const auto& d : where_.devices)
     m.pass_on(d.handle, config_.node + "/" + d.object->name());
   for (const auto& [address, p] : peers_)
     m.pass_on(p.handle, p.object->name());
   for (const auto& [who, g] : guests_)
     m.pass_on(g.handle, g.object->name());
+  m.into->add(std::move(s));
 }
 
 void node::note(observe::event_kind kind, std::string detail, base::level at) {

@@ -162,9 +162,9 @@ void peer::handle(snapshot_request& m) {
   if (queue_.open_batches() > 0)
     s.oldest = env().now() - queue_.oldest_submit();
   s.cause = cause_;
-  m.into->add(std::move(s));
   for (std::size_t i = 0; i < endpoint_handles_.size(); ++i)
     m.pass_on(endpoint_handles_[i], endpoints_[i]->name());
+  m.into->add(std::move(s));
 }
 
 void peer::handle(stop& m) {

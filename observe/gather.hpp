@@ -17,7 +17,8 @@ namespace actor_rdma::observe {
 
 class snapshot_gather {
 public:
-  /// Any thread. Before the request is sent to `name`.
+  /// Any thread. Before the request is sent to `name`, and before the one who sends it on has answered for
+  /// itself.
   void expect(std::string name);
   /// Any thread. The answer of the actor with that name.
   void add(actor_snapshot answer);

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -152,4 +154,32 @@ TEST_CASE("a transfer cancelled while its only rail hangs ends fenced, and the b
   CHECK(b->result(0).status == transfer_status::cancelled);
   const auto gone = p.initiator->deregister_memory(*buffer);
   CHECK_MESSAGE(gone.has_value(), gone.error().to_string());
+}
+
+TEST_CASE("a snapshot names every actor, on the first request and on every other") {
+  pair p;
+  std::vector<unsigned char> ours(4096);
+  std::vector<unsigned char> theirs(4096);
+  REQUIRE(p.target->register_memory(theirs.data(), theirs.size()));
+  REQUIRE(p.initiator->register_memory(ours.data(), ours.size(), false));
+  auto seg = p.initiator->import_segment(p.target->address(), 5s);
+  REQUIRE(seg.has_value());
+  const std::vector<transfer_request> one{
+      {operation::write, ours.data(), seg->buffers()[0].addr, ours.size()}};
+  REQUIRE(p.initiator->submit(*seg, one)->wait_for(5s));
+  for (int i = 0; i < 50; ++i) {
+    std::multiset<std::string> kinds;
+    for (const auto& s : p.initiator->snapshot(2s))
+      kinds.insert(s.kind);
+    CHECK(kinds == std::multiset<std::string>{"device", "device", "endpoint", "endpoint", "node", "peer",
+                                              "qp", "qp", "qp", "qp"});
+  }
+}
+
+TEST_CASE("two hundred short lives find their peers at once") {
+  for (int i = 0; i < 200; ++i) {
+    CAPTURE(i);
+    pair p("inline", 1);
+    CHECK(p.initiator->import_segment(p.target->address(), 2s).has_value());
+  }
 }
