@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,8 +16,6 @@
 
 #include <doctest/doctest.h>
 #include <pthread.h>
-#include <signal.h>
-#include <time.h>
 
 using namespace std::chrono_literals;
 

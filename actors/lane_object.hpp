@@ -89,7 +89,7 @@ private:
 template <class T>
 caf::actor launch(const std::shared_ptr<T>& object) {
   lane_object& base = *object;
-  const caf::actor made = base.env_.system().template spawn<lane_object_actor>(base.env_, object);
+  caf::actor made = base.env_.system().template spawn<lane_object_actor>(base.env_, object);
   base.env_.launched(made);
   return made;
 }

@@ -127,7 +127,7 @@ bool lane_scheduler::release_leftovers() {
   return any;
 }
 
-void use_lanes(caf::actor_system_config& cfg, lane_scheduler_options options) {
+void use_lanes(caf::actor_system_config& cfg, const lane_scheduler_options& options) {
   cfg.module_factories.emplace_back([options](caf::actor_system& sys) -> caf::actor_system::module* {
     return new lane_scheduler(sys, options);
   });

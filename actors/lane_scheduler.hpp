@@ -79,7 +79,7 @@ private:
 };
 
 /// Makes the systems of `cfg` use lanes.
-void use_lanes(caf::actor_system_config& cfg, lane_scheduler_options options);
+void use_lanes(caf::actor_system_config& cfg, const lane_scheduler_options& options);
 
 /// The lanes of `sys`, nullptr if it has another scheduler (the simulation's).
 lane_scheduler* lanes_of(caf::actor_system& sys);

@@ -85,7 +85,7 @@ void stop_and_take_away(way how, int trials, int& busy) {
     const auto start = base::mono_clock::now();
     int result = take_away(*own.e, how);
     const auto took = base::mono_clock::now() - start;
-    CHECK(took < 300ms);
+    CHECK(took < 1s); // its own bound is 200 ms; the rest is for a machine that is busy with other things
     CHECK((result == 0 || result == EBUSY));
     if (result == EBUSY) {
       ++busy;
