@@ -29,7 +29,7 @@ std::string explanation(const std::vector<std::byte>& v, std::uint64_t position,
 
 TEST_CASE("what was filled compares equal at every alignment and length") {
   for (std::uint64_t position = 0; position < 20; ++position)
-    for (std::size_t length : {1, 2, 7, 8, 9, 15, 16, 17, 511, 512, 513, 4099})
+    for (const std::size_t length : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 17u, 511u, 512u, 513u, 4099u})
       CHECK(compare_pattern(filled(length, position, 3), position, 3).wrong_bytes == 0);
 }
 

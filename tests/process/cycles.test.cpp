@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include <doctest/doctest.h>
-#include <unistd.h>
+#include <malloc.h>
 
 using namespace actor_rdma;
 using namespace std::chrono_literals;
@@ -41,12 +40,11 @@ std::size_t threads() {
   return n;
 }
 
-std::size_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::size_t total = 0;
-  std::size_t resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+/// What the program has allocated and not freed. (Resident memory also grows with every page of the fabric's
+/// tables that is touched for the first time.)
+std::size_t heap_bytes() {
+  const auto info = ::mallinfo2();
+  return info.uordblks + info.hblkhd;
 }
 
 struct holdings {
@@ -136,14 +134,15 @@ TEST_CASE("a thousand cycles of connecting, transferring and closing leave nothi
     CAPTURE(i);
     one_cycle(*net, (*target)->address(), ours, theirs, i);
     if (i == settled_after)
-      memory_before = resident_bytes();
+      memory_before = heap_bytes();
   }
   const auto after = settled(**net, before);
   CHECK_MESSAGE(after == before, "before: " << text(before) << ", after: " << text(after));
-  const auto memory_after = resident_bytes();
+  const auto memory_after = heap_bytes();
   const auto growth = memory_after > memory_before ? memory_after - memory_before : 0;
-  MESSAGE("resident memory grew by " << growth / 1024 << " KiB in " << cycles - settled_after << " cycles");
+  MESSAGE("the heap grew by " << growth / 1024 << " KiB in " << cycles - settled_after << " cycles");
   if (measures_memory)
-    CHECK(growth < 16u << 20);
+    CHECK(growth <
+          256 * (cycles - settled_after)); // bytes per cycle: less than any object that could be forgotten
   CHECK((*target)->shutdown(10s).clean);
 }

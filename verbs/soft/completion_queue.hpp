@@ -38,6 +38,7 @@ public:
   [[nodiscard]] bool push(std::span<const completion> completions);
   /// Takes away what a queue pair wrote: it is reset or destroyed.
   void purge(const soft_qp& qp) noexcept;
+  [[nodiscard]] std::uint32_t dependents() const noexcept override { return users.load(); }
   [[nodiscard]] int retire(bool forced) override;
 
   [[nodiscard]] timeline& line() noexcept { return *line_; }

@@ -8,42 +8,39 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace actor_rdma::verbs::soft {
 
-/// Counts the events of one object that were handed out and acknowledged.
+/// Counts the events of one object that were handed out and not yet acknowledged.
 class event_ledger {
 public:
-  void hand_out() {
-    std::lock_guard lock{mutex_};
-    ++pending_;
-  }
-  void acknowledge(std::uint32_t count) {
-    {
-      std::lock_guard lock{mutex_};
-      pending_ -= std::min(count, pending_);
+  void hand_out() noexcept { pending_.fetch_add(1, std::memory_order_relaxed); }
+  void acknowledge(std::uint32_t count) noexcept {
+    auto pending = pending_.load(std::memory_order_relaxed);
+    while (!pending_.compare_exchange_weak(pending, pending - std::min(count, pending),
+                                           std::memory_order_release)) {
     }
-    all_acknowledged_.notify_all();
   }
-  /// As libibverbs does: for ever, if need be.
-  void wait() {
-    std::unique_lock lock{mutex_};
-    all_acknowledged_.wait(lock, [&] { return pending_ == 0; });
+  /// As libibverbs does: for ever, if need be. Whoever waits is about to free this, so acknowledging must be
+  /// over with one instruction: hence no condition variable.
+  void wait() const {
+    while (pending_.load(std::memory_order_acquire) != 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
 
 private:
-  std::mutex mutex_;
-  std::condition_variable all_acknowledged_;
-  std::uint32_t pending_ = 0;
+  std::atomic<std::uint32_t> pending_{0};
 };
 
 template <class Event>

@@ -11,8 +11,6 @@
 
 #include <utility>
 
-#include <unistd.h>
-
 namespace actor_rdma::verbs::soft {
 
 namespace {
@@ -22,8 +20,7 @@ constexpr const char* layer = "soft NIC";
 class host_impl final : public host {
 public:
   host_impl(std::shared_ptr<runtime> rt, std::string name, std::vector<std::unique_ptr<soft_device>> devices)
-      : rt_{std::move(rt)}, name_{std::move(name)}, devices_{std::move(devices)}, pid_{::getpid()},
-        table_{make_provider()} {
+      : rt_{std::move(rt)}, name_{std::move(name)}, devices_{std::move(devices)}, table_{make_provider()} {
     table_.list_devices = [this]() -> base::expected<std::vector<ibv_device*>> {
       std::vector<ibv_device*> all;
       for (const auto& device : devices_)
@@ -32,7 +29,7 @@ public:
     };
   }
   ~host_impl() override {
-    if (::getpid() != pid_) // a forked child: these are the parent's
+    if (rt_->is_forked_child())
       for (auto& device : devices_)
         (void)device.release();
   }
@@ -43,7 +40,6 @@ private:
   const std::shared_ptr<runtime> rt_; // outlives the devices
   const std::string name_;
   std::vector<std::unique_ptr<soft_device>> devices_;
-  const std::int32_t pid_;
   provider table_;
 };
 

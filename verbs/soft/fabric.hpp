@@ -114,7 +114,8 @@ public:
   // Control. `device` is "host/soft0" or "soft0" when that is unambiguous. Any thread, any process.
   virtual base::expected<void> set_link(std::string_view device, bool up) = 0;
   /// WRs that meet the hang are swallowed for good: no completion, no error, also after it is switched off
-  /// and after the link is back, until their QP goes to ERR (they flush then) or RESET, or is destroyed.
+  /// and after the link is back, until their QP goes to ERR (they flush then) or RESET, or is destroyed. It
+  /// is the device's own WRs that meet it: as a responder the device goes on.
   virtual base::expected<void> set_hang(std::string_view device, bool on) = 0;
   /// Packets that leave `device` from now on land `by` later, whatever became of their sender meanwhile; zero
   /// ends it.

@@ -262,8 +262,8 @@ TEST_CASE("a forked child can exit, and its parent goes on") {
   own.connect(peer);
   const auto child = ::fork();
   REQUIRE(child >= 0);
-  if (child == 0) {
-    own.e.release(); // objects are the parent's; the rest is what an exit would destroy
+  if (child == 0) { // destroys what it inherited, as an exit would
+    own.e.reset();
     own.on.reset();
     own.net.reset();
     ::_exit(0);

@@ -25,12 +25,17 @@ std::nullptr_t refuse(int error) noexcept {
   return nullptr;
 }
 
-/// Takes an object out of the fabric and frees it. `errno` values as the result.
+/// Takes an object out of the fabric and frees it, unless others depend on it. `errno` values as the result.
 template <class Object>
 int destroy(Object& object) {
+  auto& context = soft_context::of(object.context);
+  if (context.rt().is_forked_child())
+    return 0;
+  if (object.dependents() != 0)
+    return EBUSY;
   if (const int error = object.retire(false); error != 0)
     return error;
-  soft_context::of(object.context).disown(object);
+  context.disown(object);
   return 0;
 }
 
@@ -47,7 +52,7 @@ ibv_context* open_device(ibv_device* device) {
 
 int close_device(ibv_context* context) {
   auto& c = soft_context::of(context);
-  return c.device().close(c);
+  return c.rt().is_forked_child() ? 0 : c.device().close(c);
 }
 
 int get_async_event(ibv_context* context, ibv_async_event* out) {
@@ -76,9 +81,8 @@ ibv_pd* alloc_pd(ibv_context* context) {
   return c.own(std::make_shared<soft_pd>(context, number));
 }
 
-int dealloc_pd(ibv_pd* handle) {
-  auto& pd = static_cast<soft_pd&>(*handle);
-  return pd.children.load() != 0 ? EBUSY : destroy(pd);
+int dealloc_pd(ibv_pd* pd) {
+  return destroy(static_cast<soft_pd&>(*pd));
 }
 
 /// Whether every page of the range is mapped. (Where a driver would pin them.)
@@ -120,9 +124,8 @@ ibv_comp_channel* create_comp_channel(ibv_context* context) {
   return soft_context::of(context).own(std::move(channel));
 }
 
-int destroy_comp_channel(ibv_comp_channel* handle) {
-  auto& channel = static_cast<soft_channel&>(*handle);
-  return channel.users.load() != 0 ? EBUSY : destroy(channel);
+int destroy_comp_channel(ibv_comp_channel* channel) {
+  return destroy(static_cast<soft_channel&>(*channel));
 }
 
 ibv_cq* create_cq(ibv_context* context, int entries, void* user, ibv_comp_channel* channel, int vector) {
@@ -132,9 +135,8 @@ ibv_cq* create_cq(ibv_context* context, int entries, void* user, ibv_comp_channe
   return c.own(std::make_shared<soft_cq>(c, entries, user, static_cast<soft_channel*>(channel)));
 }
 
-int destroy_cq(ibv_cq* handle) {
-  auto& cq = soft_cq::of(handle);
-  return cq.users.load() != 0 ? EBUSY : destroy(cq);
+int destroy_cq(ibv_cq* cq) {
+  return destroy(soft_cq::of(cq));
 }
 
 int get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {

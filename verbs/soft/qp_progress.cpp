@@ -244,6 +244,7 @@ bool soft_qp::finish(nanos now) {
 
 void soft_qp::mark_lost(nanos now) noexcept {
   is_lost_ = true;
+  moved_bytes_ = 0; // a retry begins at the beginning
   if (!is_retrying_)
     retrying_since_ = now;
   is_retrying_ = true;

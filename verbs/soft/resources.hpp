@@ -34,6 +34,8 @@ public:
   owned_object(const owned_object&) = delete;
   owned_object& operator=(const owned_object&) = delete;
   virtual ~owned_object() = default;
+  /// How many others need it: then its verb refuses.
+  [[nodiscard]] virtual std::uint32_t dependents() const noexcept { return 0; }
   /// Takes it out of the fabric, after which no byte moves on its behalf. 0, or EBUSY, and then it may be
   /// tried again. Waits for unacknowledged events as libibverbs does, unless it is forced.
   [[nodiscard]] virtual int retire([[maybe_unused]] bool forced) { return 0; }
@@ -76,6 +78,7 @@ using async_queue = event_queue<ibv_async_event>;
 class soft_pd : public ibv_pd, public owned_object {
 public:
   soft_pd(ibv_context* owner, std::uint32_t number) : ibv_pd{owner, number} {}
+  [[nodiscard]] std::uint32_t dependents() const noexcept override { return children.load(); }
   std::atomic<std::uint32_t> children{0};
 };
 
@@ -96,6 +99,7 @@ private:
 class soft_channel : public ibv_comp_channel, public owned_object {
 public:
   explicit soft_channel(ibv_context* owner);
+  [[nodiscard]] std::uint32_t dependents() const noexcept override { return users.load(); }
   event_queue<soft_cq*> events;
   std::atomic<std::uint32_t> users{0};
 };

@@ -26,7 +26,7 @@ runtime::runtime(segment tables, const base::clock_source* clock)
 }
 
 runtime::~runtime() {
-  if (::getpid() != pid_) { // a forked child: the entry, the thread and the objects are the parent's
+  if (is_forked_child()) {
     (void)engine_.release();
     return;
   }
@@ -47,6 +47,10 @@ runtime::~runtime() {
       }))
     segment_.remove();
   segment_.unlock();
+}
+
+bool runtime::is_forked_child() const noexcept {
+  return ::getpid() != pid_;
 }
 
 void runtime::reap() {

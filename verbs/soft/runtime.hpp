@@ -50,6 +50,9 @@ public:
 
   /// Takes an entry and starts the engine. The caller holds the segment's lock.
   [[nodiscard]] base::expected<void> attach();
+  /// In a child of the process that attached: entry, thread and objects are the parent's, and none of them
+  /// may be touched on the way to the child's exit.
+  [[nodiscard]] bool is_forked_child() const noexcept;
   /// Frees what processes left that are gone. The caller holds the segment's lock.
   void reap();
   [[nodiscard]] bool is_attached() const noexcept { return process_ != nullptr; }

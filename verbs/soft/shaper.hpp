@@ -9,6 +9,7 @@
 #include "verbs/soft/layout.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace actor_rdma::verbs::soft {
@@ -16,7 +17,7 @@ namespace actor_rdma::verbs::soft {
 inline constexpr double min_rate_gbit_s = 0.001;
 inline constexpr double max_rate_gbit_s = 10'000;
 [[nodiscard]] inline std::uint64_t fs_per_byte(double gbit_s) noexcept {
-  return static_cast<std::uint64_t>(8e6 / gbit_s + 0.5);
+  return static_cast<std::uint64_t>(std::llround(8e6 / gbit_s));
 }
 [[nodiscard]] inline double rate_gbit_s(std::uint64_t per_byte) noexcept {
   return 8e6 / static_cast<double>(per_byte == 0 ? 1 : per_byte);

@@ -17,7 +17,7 @@ void timeline::sift_up(std::size_t i) noexcept {
   entry moving = std::move(heap_[i]);
   while (i > 0) {
     const auto parent = (i - 1) / 2;
-    if (heap_[parent].key <= moving.key)
+    if (!(moving.key < heap_[parent].key))
       break;
     place(i, std::move(heap_[parent]));
     i = parent;
@@ -33,7 +33,7 @@ void timeline::sift_down(std::size_t i) noexcept {
       break;
     if (child + 1 < heap_.size() && heap_[child + 1].key < heap_[child].key)
       ++child;
-    if (moving.key <= heap_[child].key)
+    if (!(heap_[child].key < moving.key))
       break;
     place(i, std::move(heap_[child]));
     i = child;

@@ -9,12 +9,12 @@
 #include "verbs/soft/layout.hpp"
 
 #include <atomic>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 namespace actor_rdma::verbs::soft {
@@ -28,7 +28,9 @@ struct due_key {
   std::uint32_t device = 0;
   std::uint32_t qp_num = 0;
   std::uint64_t order = 0; // of the work request
-  friend auto operator<=>(const due_key&, const due_key&) = default;
+  friend bool operator<(const due_key& a, const due_key& b) noexcept {
+    return std::tie(a.at, a.device, a.qp_num, a.order) < std::tie(b.at, b.device, b.qp_num, b.order);
+  }
 };
 
 /// Something that a timeline runs. Owned by shared_ptr, because it may be taken out for running while its
