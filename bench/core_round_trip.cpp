@@ -8,6 +8,9 @@
 #include <cstdint>
 #include <thread>
 
+#include <pthread.h>
+#include <sched.h>
+
 namespace actor_rdma::bench {
 
 namespace {
@@ -30,12 +33,38 @@ std::uint32_t wait_for_change(const slot& in, std::uint32_t from) noexcept {
   }
 }
 
+/// Two cores that this thread may run on, if there are two.
+struct two_cores {
+  two_cores() {
+    ::pthread_getaffinity_np(::pthread_self(), sizeof allowed, &allowed);
+    for (int i = 0; i < CPU_SETSIZE && second < 0; ++i)
+      if (CPU_ISSET(i, &allowed))
+        (first < 0 ? first : second) = i;
+  }
+  void pin(int core) const {
+    if (second < 0)
+      return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    ::pthread_setaffinity_np(::pthread_self(), sizeof one, &one);
+  }
+  void release() const { ::pthread_setaffinity_np(::pthread_self(), sizeof allowed, &allowed); }
+
+  cpu_set_t allowed{};
+  int first = -1;
+  int second = -1;
+};
+
 } // namespace
 
 base::duration measure_core_round_trip() {
   slot there;
   slot back;
+  const two_cores cores;
+  cores.pin(cores.first); // left to itself the kernel may keep both on one core
   std::thread other([&] {
+    cores.pin(cores.second);
     for (std::uint32_t seen = 0; seen != last_round;) {
       seen = wait_for_change(there, seen);
       back.value.store(seen, std::memory_order_release);
@@ -53,6 +82,7 @@ base::duration measure_core_round_trip() {
   }
   there.value.store(last_round, std::memory_order_release);
   other.join();
+  cores.release();
   return base::duration{static_cast<std::int64_t>(times.quantile(0.5))};
 }
 

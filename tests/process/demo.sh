@@ -11,11 +11,22 @@ work="$(mktemp -d)"
 export ACTOR_RDMA_SOFT_FABRIC="demo-$$"
 nics=(--nics 2 --nic-mode paced --rate 1 --latency 20us --range 128M)
 target=
+initiator=
+end_of() { # PID: in good order, so that a fabric which it is the last to use is removed
+  [ -n "$1" ] && kill -TERM "$1" 2> /dev/null || return 0
+  for ((i = 0; i < 100; i++)); do
+    kill -0 "$1" 2> /dev/null || return 0
+    sleep 0.05
+  done
+  kill -9 "$1" 2> /dev/null || true
+}
 cleanup() {
-  [ -z "$target" ] || kill -9 "$target" 2> /dev/null || true
+  end_of "$initiator"
+  end_of "$target"
   rm -rf "$work"
 }
 trap cleanup EXIT
+trap 'exit 143' INT TERM
 
 fail() {
   echo "demo: $*" >&2
@@ -46,7 +57,10 @@ address="$(sed -n 's/^listening on //p' "$work/target")"
 
 status=0
 timeout -k 5 40 "$bench" initiator --connect "$address" "${nics[@]}" --batch 16 --verify --seconds 12 \
-  --fault "hang:soft0@3s,down:soft0@5s,up:soft0@6s,heal:soft0@7s" > "$work/initiator" || status=$?
+  --fault "hang:soft0@3s,down:soft0@5s,up:soft0@6s,heal:soft0@7s" > "$work/initiator" &
+initiator=$!
+wait "$initiator" || status=$?
+initiator=
 echo
 cat "$work/initiator"
 [ "$status" -eq 0 ] || fail "the initiator ended with status $status"
