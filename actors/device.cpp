@@ -25,7 +25,8 @@ caf::behavior device::make_behavior() {
   env().watch_cq(parts_.cq.get(), parts_.channel, *this);
   env().watch_fd(parts_.ctx.async_fd(), *this);
   read_port();
-  return {on<subscribe>(&device::handle), on<stop>(&device::handle), on<snapshot_request>(&device::handle)};
+  return {on<subscribe>(&device::handle), on<unsubscribe>(&device::handle), on<stop>(&device::handle),
+          on<snapshot_request>(&device::handle)};
 }
 
 void device::on_fault(const std::string& what) {
@@ -42,6 +43,10 @@ void device::on_fault(const std::string& what) {
 void device::handle(subscribe& m) {
   caf::anon_send(m.who, present());
   subscribers_.push_back(m.who);
+}
+
+void device::handle(unsubscribe& m) {
+  std::erase(subscribers_, m.who);
 }
 
 void device::handle(stop& m) {

@@ -91,6 +91,7 @@ private:
   struct port_reading;
 
   void handle(subscribe& m);
+  void handle(unsubscribe& m);
   void handle(stop& m);
   void handle(snapshot_request& m);
   void raise(device_event event, std::string cause);

@@ -305,6 +305,7 @@ void endpoint::handle(stop& m) {
 void endpoint::answer_stop() {
   if (machine_.state() != endpoint_state::retired || !std::exchange(stop_asked_, false))
     return;
+  caf::anon_send(where_.device_handle, unsubscribe{me()});
   caf::anon_send(where_.owner, stopped{where_.name, {}});
   end_actor();
 }

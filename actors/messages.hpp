@@ -127,6 +127,10 @@ struct device_changed {
 struct subscribe {
   caf::actor who;
 };
+/// endpoint -> device, once, when it ends: a device outlives many endpoints and must not keep them.
+struct unsubscribe {
+  caf::actor who;
+};
 /// peer -> node: dial; the link's events go to `who`. Answered by dial_started before any of them. One per
 /// attempt.
 struct dial_request {

@@ -119,7 +119,7 @@ void peer::batch_ended(const std::shared_ptr<batch_state>& done) {
 void peer::pump() {
   for (;;) {
     auto c = chunks_.take();
-    if (!queue_.pull(*c)) {
+    if (!queue_.pull(*c, env().now())) {
       chunks_.give(std::move(c));
       return;
     }

@@ -123,18 +123,28 @@ bool work_queue::usable_elsewhere(std::uint16_t device) const noexcept {
                      [&](const auto& s) { return s.usable && s.local_device != device; });
 }
 
+/// What a rail that was not measured yet is taken for: as fast as the best of the others.
+double work_queue::usual_rate() const noexcept {
+  double best = 0;
+  for (const auto& s : slots_)
+    if (s.usable)
+      best = std::max(best, s.rate);
+  return best > 0 ? best : assumed_rate;
+}
+
 /// The slot with the least expected finish time of `bytes` more; none when every usable one is full.
 work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t avoid) {
   slot_state* best = nullptr;
   double best_finish = std::numeric_limits<double>::max();
   const auto n = slots_.size();
+  const auto usual = usual_rate();
   ++turn_;
   for (std::size_t k = 0; k < n; ++k) {
     auto& s = slots_[(turn_ + k) % n];
     if (!s.usable || s.local_device == avoid || s.out >= config_.send_queue_depth ||
         (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
       continue;
-    const auto finish = static_cast<double>(s.out_bytes + bytes) / (s.rate > 0 ? s.rate : assumed_rate);
+    const auto finish = static_cast<double>(s.out_bytes + bytes) / (s.rate > 0 ? s.rate : usual);
     if (finish < best_finish) {
       best_finish = finish;
       best = &s;
@@ -194,7 +204,7 @@ void work_queue::aim(slice& what, const slot_state& slot) const {
   what.rkey = slot.peer_device < rkeys.size() ? rkeys[slot.peer_device] : 0;
 }
 
-bool work_queue::pull(chunk& out) {
+bool work_queue::pull(chunk& out, base::time_point now) {
   if (again_.empty() && fresh_ >= batches_.size())
     return false;
   auto* slot = choose(config_.slice_bytes, again_.empty() ? slice::no_device : again_.front().avoid);
@@ -207,6 +217,8 @@ bool work_queue::pull(chunk& out) {
       std::count_if(slots_.begin(), slots_.end(), [](const auto& x) { return x.usable; }));
   const auto share =
       usable > 1 ? (waiting_upto(usable * chunk::capacity) + usable - 1) / usable : chunk::capacity;
+  if (slot->out == 0)
+    slot->measured_from = now; // what came before was idleness, not slowness
   out.slot = static_cast<slot_id>(slot - slots_.data());
   out.generation = slot->generation;
   slice s;

@@ -50,7 +50,7 @@ public:
 
   /// Fills `out` (empty, with room) for the slot that would finish it first; false when no slot has credit or
   /// there is nothing to send. The caller sends the chunk to out.slot.
-  bool pull(chunk& out);
+  bool pull(chunk& out, base::time_point now);
 
   /// WRs of a slot's generation have ended (their local fence is proven, or they never were posted).
   void ended(const chunk& what, base::time_point now);
@@ -76,8 +76,8 @@ private:
     std::uint16_t fenced_upto = 0; ///< remote fence of generations <= this is settled; generations start at 1
     std::uint32_t out = 0;         ///< WRs handed to the QP and not yet ended
     std::uint64_t out_bytes = 0;
-    double rate = 0; ///< bytes per second, smoothed; 0 until measured
-    base::time_point last_end{};
+    double rate = 0;                  ///< bytes per second while it had work, smoothed; 0 until measured
+    base::time_point measured_from{}; ///< its last end, or when it was last given work after having none
     struct waiter {
       std::uint16_t generation;
       transfer* item;
@@ -101,6 +101,7 @@ private:
   void maybe_end(batch_state& batch, transfer& item);
   void touch(batch_state& batch);
   void settle();
+  double usual_rate() const noexcept;
   std::size_t waiting_upto(std::size_t enough) const noexcept;
 
   const settings& config_;

@@ -3,6 +3,8 @@
 // and no end may be told while a WR is out or a remote fence is owed.
 #include "actors/work_queue.hpp"
 
+#include <array>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -47,7 +49,7 @@ public:
     std::vector<chunk_ptr> all;
     for (;;) {
       auto c = std::make_shared<chunk>();
-      if (!queue.pull(*c))
+      if (!queue.pull(*c, now))
         return all;
       all.push_back(std::move(c));
     }
@@ -112,6 +114,52 @@ TEST_CASE("credit bounds what a QP is given, and comes back with ends") {
   CHECK(f.pull().empty());
   f.end(*first[0], wr_end::success);
   CHECK(f.pull().size() == 1);
+}
+
+TEST_CASE("time without work does not make a rail look slow") {
+  fixture f;
+  std::array<int, 2> given{};
+  std::vector<chunk_ptr> outs;
+  const auto pull = [&] {
+    for (auto& c : f.pull()) {
+      given[c->slot] += c->count;
+      outs.push_back(std::move(c));
+    }
+  };
+  for (int round = 0; round < 50; ++round) {
+    f.now += 1s; // nobody sends anything
+    f.submit({100, 100, 100});
+    pull();
+    f.submit({100});
+    pull();
+    for (auto& c : std::exchange(outs, {}))
+      f.end(*c, wr_end::success);
+  }
+  CHECK(given[0] + given[1] == 200);
+  CHECK(given[0] >= 60);
+  CHECK(given[1] >= 60);
+}
+
+TEST_CASE("a rail that is slow under load is given less") {
+  fixture f;
+  std::array<int, 2> given{};
+  std::array<std::deque<chunk_ptr>, 2> outs;
+  for (int step = 0; step < 2000; ++step) {
+    if (f.queue.open_batches() < 8)
+      f.submit({100, 100, 100, 100});
+    for (auto& c : f.pull()) {
+      given[c->slot] += c->count;
+      outs[c->slot].push_back(std::move(c));
+    }
+    f.now += 10us;
+    for (std::size_t slot = 0; slot < 2; ++slot)
+      if (!outs[slot].empty() && (slot == 0 || step % 4 == 0)) {
+        f.end(*outs[slot].front(), wr_end::success);
+        outs[slot].pop_front();
+      }
+  }
+  CHECK(given[0] > 2 * given[1]);
+  CHECK(given[1] > 0);
 }
 
 TEST_CASE("a suspected slice goes to another device and its transfer still waits for the hung WR and for the "

@@ -84,12 +84,12 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   sweep();
   for (std::size_t i = 0; i < what.count; ++i)
     maybe_end(*what.slices[i].what.batch, *what.slices[i].what.item);
-  const auto busy = now - slot.last_end;
+  const auto busy = now - slot.measured_from;
   if (bytes > 0 && slot.out > 0 && busy > base::duration::zero()) {
     const auto rate = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();
     slot.rate = slot.rate > 0 ? slot.rate + smoothing * (rate - slot.rate) : rate;
   }
-  slot.last_end = now;
+  slot.measured_from = now;
   settle();
 }
 

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
+#include <new>
 #include <utility>
 
 namespace actor_rdma::verbs::soft {
@@ -61,7 +62,7 @@ soft_device::~soft_device() {
     base::log(base::level::error, "soft NIC",
               "a stopped process is inside the memory of {}: its objects are leaked", device_name(entry()));
     rt_.remove(*context);
-    new std::shared_ptr<soft_context>{std::move(context)}; // never freed: see above
+    new (std::nothrow) std::shared_ptr<soft_context>{std::move(context)}; // never freed: see above
   }
   auto& t = rt_.tables();
   write_log(t, rt_.now(), log_kind::detach, entry());
