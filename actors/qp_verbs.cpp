@@ -149,6 +149,7 @@ void qp::handle(post& m) {
   if (ledger_.empty())
     start_stall_clock();
   const auto n = c->count;
+  std::uint64_t unsignalled = 0; // bytes
   for (std::size_t i = 0; i < n; ++i) {
     const auto& s = c->slices[i].what;
     const auto position = ledger_.push(s, now);
@@ -163,8 +164,11 @@ void qp::handle(post& m) {
     wr.sg_list = &sge;
     wr.num_sge = 1;
     wr.opcode = s.item->op == operation::read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-    // One CQE per post: it retires everything before it. An unsignalled tail would look like a stall.
-    wr.send_flags = i + 1 < n ? 0u : static_cast<unsigned>(IBV_SEND_SIGNALED);
+    // A CQE retires everything before it. An unsignalled tail would look like a stall.
+    unsignalled += s.length;
+    const bool signals = i + 1 == n || unsignalled >= config_.signal_interval_bytes;
+    unsignalled = signals ? 0 : unsignalled;
+    wr.send_flags = signals ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u;
     wr.wr.rdma.remote_addr = s.item->remote + s.offset;
     wr.wr.rdma.rkey = s.rkey;
   }

@@ -15,6 +15,9 @@ struct settings {
   std::uint32_t send_queue_depth = 256; ///< WRs per QP, a power of two
   std::uint32_t slice_bytes = 256 * 1024;
   std::uint64_t qp_window_bytes = 8ull << 20; ///< bytes ahead on one QP
+  /// Bytes after which a WR inside a post is signalled, so that credit comes back and progress is seen while
+  /// a long post is under way. The last WR of a post always is.
+  std::uint64_t signal_interval_bytes = 1ull << 20;
   base::duration stall_floor = std::chrono::milliseconds{30};
   base::duration path_fence = std::chrono::milliseconds{150};
   base::duration fence_grace = std::chrono::milliseconds{100};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t chain_length = 64;
 constexpr std::uint64_t window_bytes = 8ull << 20;
+constexpr std::uint64_t signal_interval_bytes = 1ull << 20;
 /// Empty polls before the thread offers its core to somebody else.
 constexpr std::uint32_t spin = 2000;
 
@@ -107,7 +109,7 @@ bool raw_engine::post_some() {
 
 int raw_engine::post_chain(queue& to, open_batch& from, std::size_t most) {
   std::size_t n = 0;
-  chain made{&from, 0, 0};
+  signalled_part part{&from, 0, 0};
   for (; n < most && from.cut < what_.batch_bytes(); ++n) {
     const auto in_transfer = from.cut % what_.size;
     const auto length = std::min(what_.size - in_transfer, what_.slice);
@@ -122,18 +124,20 @@ int raw_engine::post_chain(queue& to, open_batch& from, std::size_t most) {
     wr.sg_list = &sge;
     wr.num_sge = 1;
     wr.opcode = what_.op == operation::read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-    wr.send_flags = 0;
     wr.wr.rdma.remote_addr = remote_base_ + at;
     wr.wr.rdma.rkey = to.rkey;
     from.cut += length;
-    made.bytes += length;
+    to.out_bytes += length;
+    part.bytes += length;
+    ++part.wrs;
+    const bool signals =
+        n + 1 == most || from.cut == what_.batch_bytes() || part.bytes >= signal_interval_bytes;
+    wr.send_flags = signals ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0u;
+    if (signals)
+      to.signalled.push_back(std::exchange(part, {&from, 0, 0}));
   }
   wrs_[n - 1].next = nullptr;
-  wrs_[n - 1].send_flags = IBV_SEND_SIGNALED;
-  made.wrs = static_cast<std::uint32_t>(n);
-  to.out += made.wrs;
-  to.out_bytes += made.bytes;
-  to.chains.push_back(made);
+  to.out += static_cast<std::uint32_t>(n);
   ibv_send_wr* bad = nullptr;
   return ::ibv_post_send(to.qp, wrs_.data(), &bad);
 }
@@ -151,8 +155,8 @@ base::expected<bool> raw_engine::poll_some() {
         return base::fail(base::reason::path, "bench",
                           fmt::format("a WR ended with status {}", static_cast<int>(wc.status)));
       auto& q = queues_[wc.wr_id];
-      const auto ended = q.chains.front();
-      q.chains.pop_front();
+      const auto ended = q.signalled.front();
+      q.signalled.pop_front();
       q.out -= ended.wrs;
       q.out_bytes -= ended.bytes;
       if ((ended.of->left -= ended.bytes) == 0)

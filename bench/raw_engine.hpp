@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The yardstick: one thread that posts and polls with nothing between it and the NIC. It has the transport's
-// shape (places, batches open at once, QPs per device, chains of at most 64 WRs with one completion each,
-// bytes ahead per QP), and none of its duties: no deadline, no recovery, no other thread.
+// shape (places, batches open at once, QPs per device, chains of at most 64 WRs with a completion at their
+// end and after each MiB, bytes ahead per QP), and none of its duties: no deadline, no recovery, no other
+// thread.
 #pragma once
 
 #include "bench/content.hpp"
@@ -34,7 +35,8 @@ private:
     std::uint64_t cut = 0;  ///< bytes for which WRs were made
     std::uint64_t left = 0; ///< bytes without completion
   };
-  struct chain {
+  /// What one completion tells of.
+  struct signalled_part {
     open_batch* of = nullptr;
     std::uint32_t wrs = 0;
     std::uint64_t bytes = 0;
@@ -45,7 +47,7 @@ private:
     std::uint32_t rkey = 0;
     std::uint32_t out = 0;
     std::uint64_t out_bytes = 0;
-    std::deque<chain> chains; ///< posted, oldest first
+    std::deque<signalled_part> signalled; ///< posted, oldest first
   };
 
   bool begin_batch();

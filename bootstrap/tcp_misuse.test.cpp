@@ -282,6 +282,13 @@ TEST_CASE("links above the limit are turned away, whoever dials") {
 TEST_CASE("running out of descriptors delays accepting and does not spin") {
   captured_log log;
   tcp_node server{{}, ":0"};
+  // All that happens below happens once before: UBSan looks a type up through a pipe when it first meets it,
+  // and there will be no descriptors for one.
+  const auto first = begin_connect(address_of(server.address));
+  REQUIRE(server.heard.wait(kind::accepted, 1));
+  CHECK(server.heard.count(kind::accepted) == 1);
+  base::log(base::level::warn, "test", "{}, {} ms",
+            base::fail(reason::local_device, "test", "like what follows", EMFILE).value().to_string(), 1);
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit tight{static_cast<rlim_t>(open_descriptors() + 20), before.rlim_max};
@@ -297,8 +304,8 @@ TEST_CASE("running out of descriptors delays accepting and does not spin") {
   const auto meanwhile = server.heard.count(kind::accepted);
   ::setrlimit(RLIMIT_NOFILE, &before);
   CHECK(peer.has_value());
-  CHECK(meanwhile == 0);
+  CHECK(meanwhile == 1);
   CHECK(used < 100ms);
   CHECK(log.contains("cannot accept"));
-  CHECK(server.heard.wait(kind::accepted, 1));
+  CHECK(server.heard.wait(kind::accepted, 2));
 }

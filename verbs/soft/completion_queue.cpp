@@ -52,6 +52,7 @@ void soft_cq::make_progress() {
     return;
   copy_budget budget = budget_per_call;
   const auto now = rt.now();
+  line_->note_served(now);
   line_->run_due(now, budget);
   rt.wire()->run_due(now, budget);
 }

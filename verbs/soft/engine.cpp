@@ -20,15 +20,18 @@ namespace actor_rdma::verbs::soft {
 
 namespace {
 
-/// How much later than due the engine does what a poller was expected to do.
-constexpr nanos courtesy = 1'000'000;
+/// How long after its last visit the engine does what a poller was expected to do. Counted from the visit,
+/// not from when the work was due: a poller with much to copy is late by nature, and a second thread that
+/// helps it would make one thread's benchmark the work of two. More than a time slice of the scheduler, or a
+/// poller that lost its core would be helped.
+constexpr nanos courtesy = 10'000'000;
 /// How often mappings of peers' memory are looked through.
 constexpr nanos sweep_period = 1'000'000'000;
 
 /// When the engine should serve a line.
 nanos wake_time(const timeline& line) noexcept {
   const auto due = line.next_due();
-  return due == never || line.is_watched() ? due : due + courtesy;
+  return due == never || line.is_watched() ? due : std::max(due, line.served_at()) + courtesy;
 }
 
 std::uint32_t* futex_word(std::atomic<std::uint32_t>& word) noexcept {

@@ -73,6 +73,10 @@ public:
   void set_watched(bool watched) noexcept;
   [[nodiscard]] bool is_watched() const noexcept { return watched_.load(std::memory_order_seq_cst); }
 
+  /// Its owner looked here at that time, and is expected to come again.
+  void note_served(nanos now) noexcept { served_at_.store(now, std::memory_order_relaxed); }
+  [[nodiscard]] nanos served_at() const noexcept { return served_at_.load(std::memory_order_relaxed); }
+
 private:
   struct entry {
     due_key key;
@@ -88,6 +92,7 @@ private:
   std::vector<entry> heap_;
   std::atomic<nanos> next_due_{never};
   std::atomic<bool> watched_{false};
+  std::atomic<nanos> served_at_{0};
   std::function<void(const timeline&)> on_earlier_;
 };
 
