@@ -136,7 +136,7 @@ void endpoint::handle(qp_report& m) {
       serve(q);
     break;
   case qp_step::ready:
-    q.usable = true;
+    q.usable = !q.ending;
     q.suspect = false;
     q.failures = 0;
     if (!where_.initiator)
@@ -157,16 +157,16 @@ void endpoint::handle(qp_report& m) {
     break;
   case qp_step::probe_answered:
     if (q.suspect && device_active_)
-      caf::anon_send(q.handle, qp_fence{"its rail answers, this QP hangs", false});
+      fence(q, "its rail answers, this QP hangs");
     break;
   case qp_step::fencing:
-    q.usable = q.suspect = false;
+    q.usable = q.suspect = q.ending = false;
     if (where_.initiator)
       owe_retire(q, m.generation);
     break;
   case qp_step::fenced:
     q.idle = true;
-    q.usable = q.suspect = false;
+    q.usable = q.suspect = q.ending = false;
     q.created.reset();
     if (where_.initiator) {
       q.not_before = env().now();
@@ -179,7 +179,7 @@ void endpoint::handle(qp_report& m) {
   case qp_step::failed: fail_attempt(q, m.cause); break;
   case qp_step::gone:
     q.gone = q.idle = true;
-    q.usable = q.suspect = false;
+    q.usable = q.suspect = q.ending = false;
     answer_retired(q);
     break;
   }
@@ -188,7 +188,7 @@ void endpoint::handle(qp_report& m) {
 
 void endpoint::fail_attempt(member& q, const std::string& why) {
   q.idle = true;
-  q.usable = q.suspect = false;
+  q.usable = q.suspect = q.ending = false;
   q.created.reset();
   cause_ = why;
   if (!where_.initiator) {
@@ -313,7 +313,13 @@ void endpoint::answer_stop() {
 void endpoint::fence_all(const std::string& cause, bool for_good) {
   for (auto& q : members_)
     if (!q.gone)
-      caf::anon_send(q.handle, qp_fence{cause, for_good});
+      fence(q, cause, for_good);
+}
+
+void endpoint::fence(member& q, const std::string& cause, bool for_good) {
+  q.usable = false;
+  q.ending = !q.idle;
+  caf::anon_send(q.handle, qp_fence{cause, for_good});
 }
 
 bool endpoint::send(bootstrap::body what) {

@@ -56,6 +56,7 @@ private:
     bool idle = true;             ///< no ibv_qp, no attempt under way
     bool usable = false;          ///< ACTIVE
     bool suspect = false;
+    bool ending = false; ///< a fence was asked for and has not begun: nothing it says makes it usable
     bool gone = false;
     std::optional<bootstrap::qp_address> created; ///< our numbers, while they wait for the peer's
     std::uint32_t failures = 0;
@@ -107,6 +108,7 @@ private:
   void answer_retired(member& q);
 
   void answer_stop();
+  void fence(member& q, const std::string& cause, bool for_good = false);
   void fence_all(const std::string& cause, bool for_good);
   bool send(bootstrap::body what);
   std::uint16_t index_of(const member& q) const noexcept {

@@ -121,7 +121,7 @@ void endpoint::on_message(const bootstrap::reject& m) {
     const bool meant =
         !established_ || (!q.usable && index_of(q) == m.qp_index && q.generation == m.generation);
     if (!q.idle && meant)
-      caf::anon_send(q.handle, qp_fence{why, false});
+      fence(q, why);
   }
 }
 
@@ -240,7 +240,7 @@ void endpoint::serve(member& q) {
     return;
   }
   if (q.generation != q.wanted->generation) {
-    caf::anon_send(q.handle, qp_fence{"the peer made a new QP", false});
+    fence(q, "the peer made a new QP");
     return;
   }
   if (q.created && q.created->generation == q.generation) {
@@ -304,7 +304,7 @@ void endpoint::on_message(const bootstrap::retire& m) {
     if (q.idle || static_cast<std::int16_t>(q.generation - generation) > 0)
       answer_retired(q);
     else
-      caf::anon_send(q.handle, qp_fence{"retired by the peer: " + m.cause, false});
+      fence(q, "retired by the peer: " + m.cause);
   }
 }
 

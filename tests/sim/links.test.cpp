@@ -122,6 +122,10 @@ TEST_CASE("a peer that dies fails every transfer with the cause within a second"
     }
     CHECK(load.count(*batch, transfer_status::failed) > 0);
     CHECK(load.send(2) == nullptr); // it says at once that there is nobody
+    for (const auto& e : a.events) {
+      CAPTURE(e.subject);
+      CHECK_FALSE((e.kind == observe::event_kind::transition && e.at > dead && e.to == "ACTIVE"));
+    }
     CHECK(a.stop());
   }
 }
