@@ -137,6 +137,7 @@ void endpoint::handle(qp_report& m) {
     break;
   case qp_step::ready:
     q.usable = !q.ending;
+    last_refusal_.clear();
     q.suspect = false;
     q.failures = 0;
     if (!where_.initiator)

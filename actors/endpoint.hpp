@@ -123,6 +123,7 @@ private:
   place where_;
   recorded_machine<endpoint_machine> machine_;
   std::string cause_;
+  std::string last_refusal_; ///< the peer's words, since a QP was usable last
 
   std::vector<member> members_;
   bool device_active_ = false;

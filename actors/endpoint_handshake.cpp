@@ -106,7 +106,9 @@ void endpoint::on_message(const bootstrap::reject& m) {
   if (!where_.initiator)
     return;
   const auto why = fmt::format("the peer refused: {} ({})", m.text, to_string(m.code));
-  note(observe::event_kind::rejected, why, 0, base::level::warn);
+  // It is asked again every moment: the words are for the log once, until it agrees or has other words.
+  note(observe::event_kind::rejected, why, 0, why == last_refusal_ ? base::level::debug : base::level::warn);
+  last_refusal_ = why;
   base::error e;
   e.why = base::reason::peer_rejected;
   e.layer = "bootstrap";

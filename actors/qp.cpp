@@ -11,6 +11,7 @@ namespace {
 
 /// A new QP is measured this often before its own rate is believed; until then the port's speed is.
 constexpr std::uint32_t samples_needed = 64;
+constexpr std::uint32_t most_patience = 64;
 constexpr double smoothing = 0.1;
 
 } // namespace
@@ -72,6 +73,8 @@ void qp::handle(qp_hold& m) {
 
 void qp::handle(qp_fence& m) {
   for_good_ = for_good_ || m.for_good;
+  if (paused_.stalled)
+    fenced_for_silence();
   raise(m.for_good ? qp_event::retire : qp_event::fence, m.cause);
 }
 
@@ -275,6 +278,8 @@ void qp::progress_made() {
   last_progress_ = now;
   lost_at_progress_ = env().lost_time();
   stall_rechecked_ = false;
+  if (patience_ > 1 && ++works_since_ >= samples_needed)
+    patience_ = 1;
   if (machine_.state() == qp_state::paused && std::exchange(paused_.stalled, false)) {
     note(observe::event_kind::false_alarm, "the QP goes on after all", 0, base::level::debug);
     disarm(timer::path_fence);
@@ -285,14 +290,20 @@ void qp::progress_made() {
 }
 
 /// Four times what the bytes ahead should take, and never less than the floor: tail loss, incast and pauses
-/// are no hangs.
+/// are no hangs. A link may be far slower than its port says, and a fence loses what was under way on it:
+/// with the same limit again it would never finish anything.
 base::duration qp::stall_limit() const noexcept {
   const auto rate = samples_ >= samples_needed ? rate_ : device_->port_bytes_per_second();
   const auto ahead = samples_ >= samples_needed ? ledger_.bytes() : device_->bytes_in_flight;
   if (rate <= 0)
-    return config_.stall_floor;
+    return config_.stall_floor * patience_;
   const std::chrono::duration<double> expected{4.0 * static_cast<double>(ahead) / rate};
-  return std::max(config_.stall_floor, std::chrono::duration_cast<base::duration>(expected));
+  return std::max(config_.stall_floor, std::chrono::duration_cast<base::duration>(expected)) * patience_;
+}
+
+void qp::fenced_for_silence() noexcept {
+  patience_ = std::min(patience_ * 2, most_patience);
+  works_since_ = 0;
 }
 
 void qp::start_stall_clock() {
@@ -323,7 +334,10 @@ void qp::on_deadline(std::uint64_t token) {
     switch (which) {
     case timer::attempt: raise(qp_event::deadline, "connecting took too long"); break;
     case timer::stall: check_stall(); break;
-    case timer::path_fence: raise(qp_event::deadline, "hung for the stall limit and path_fence"); break;
+    case timer::path_fence:
+      fenced_for_silence();
+      raise(qp_event::deadline, "hung for the stall limit and path_fence");
+      break;
     case timer::drain: raise(qp_event::deadline, "not every WR flushed in time"); break;
     case timer::destroy_again: destroy(); break;
     case timer::probe:

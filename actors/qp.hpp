@@ -95,6 +95,7 @@ private:
   void reissue();
   void progress_made();
   base::duration stall_limit() const noexcept;
+  void fenced_for_silence() noexcept;
   void check_stall();
   void start_stall_clock();
 
@@ -135,6 +136,8 @@ private:
   bool stall_rechecked_ = false;
   double rate_ = 0; ///< bytes per second while busy
   std::uint32_t samples_ = 0;
+  std::uint32_t patience_ = 1;    ///< times the stall limit; doubles with each fence for silence
+  std::uint32_t works_since_ = 0; ///< completions since then
 
   deadline_id timers_[static_cast<std::size_t>(timer::count)]{};
   ibv_send_wr wrs_[chunk::capacity]{};

@@ -88,7 +88,7 @@ void add_node(CLI::App& app, settings& s) {
       ->type_name("KIND")
       ->default_str("soft");
   app.add_option("--nics", s.nics, "Software NICs of each side")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1, 32))
       ->capture_default_str();
   app.add_option("--nic-mode", s.nic_mode,
                  "inline: at once; paced: with --rate and --latency; null: no payload is moved")
@@ -129,7 +129,7 @@ void add_work(CLI::App& app, settings& s) {
   auto* const time = add_seconds(app, s, "How long to measure [5]");
   auto* const batches =
       app.add_option("--batches", s.batches, "How many batches to transfer, instead of --seconds")
-          ->check(CLI::PositiveNumber)
+          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40))
           ->excludes(time);
   app.add_option_function<std::string>(
          "--bytes",
@@ -145,7 +145,7 @@ void add_work(CLI::App& app, settings& s) {
       ->excludes(batches);
   app.add_flag("--verify", s.verify,
                "Check the content of every transfer, byte for byte; between two processes what was "
-               "written is read back");
+               "written is read back, and no other initiator may write there");
   app.add_option_function<std::string>(
          "--deadline",
          [&s](const std::string& in) {

@@ -26,6 +26,8 @@ using namespace std::chrono_literals;
 
 constexpr base::duration warm_up = 200ms;
 constexpr base::duration progress_period = 1s;
+/// For open transfers, once the run is told to stop.
+constexpr base::duration grace = 1s;
 /// A run of so many batches waits at least so long for a target that died.
 constexpr base::duration counted_run_limit = 30s;
 
@@ -89,7 +91,13 @@ public:
   void run(crew& threads, const std::vector<const live_counters*>& live, const std::function<void()>& begin,
            const std::function<void()>& measuring, run_result& result) {
     if (watch_ != nullptr)
-      watch_->on_stop([this] { control_.finish(); });
+      watch_->on_stop([this] {
+        fmt::print(
+            stderr,
+            "stopping: what is open in {:.0f} s is cancelled; a second signal ends the process as it is\n",
+            to_seconds(grace));
+        control_.interrupt(grace);
+      });
     const bool is_timed = what_.batches == 0;
     if (is_timed) {
       control_.set_end(base::mono_clock::now() + warm_up + what_.time);
@@ -158,7 +166,10 @@ base::expected<void> reset_target(const settings& what, const actor_parts& parts
   written->wait_for(std::min<base::duration>(what.deadline, 60s) + 10s);
   for (std::size_t i = 0; i < requests.size(); ++i)
     if (const auto r = written->result(i); r.status != transfer_status::completed)
-      return base::fail(r.cause, "bench", "the target's memory could not be prepared for --verify");
+      return base::fail(
+          r.cause, "bench",
+          fmt::format("the target's memory could not be prepared for --verify: writing it {}: {}",
+                      to_string(r.status), base::to_string(r.cause)));
   prepare_local(what, parts.memory.local);
   return {};
 }

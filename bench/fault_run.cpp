@@ -78,7 +78,7 @@ void fault_run::loop() {
     run_trials();
     in_.on_trials_done();
   } else {
-    recovery_tracker tracker(what_.soft_host, what_.nics, what_.send_queue);
+    recovery_tracker tracker(what_.soft_host, what_.nics);
     run_plan(tracker, base::mono_clock::now(), [&](base::time_point) { return false; });
     outcome_.once = tracker.result();
     if (const auto& r = outcome_.once)
@@ -154,7 +154,7 @@ bool fault_run::wait_settled() {
 }
 
 fault_run::trial_end fault_run::run_trial() {
-  recovery_tracker tracker(what_.soft_host, what_.nics, what_.send_queue);
+  recovery_tracker tracker(what_.soft_host, what_.nics);
   sentinel_.begin();
   const auto begin = base::mono_clock::now();
   auto next_look = begin;

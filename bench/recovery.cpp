@@ -57,8 +57,12 @@ void recovery_tracker::on_log(const verbs::soft::log_entry& e) {
     if (!is_ours)
       break;
     set_zero(e, e.device + " swallowed its first WR");
-    victims_.insert(e.remote_addr);
-    victim_qps_.insert(e.qp_num);
+    take(e);
+    break;
+  case log_kind::flushed:
+  case log_kind::retry_exceeded:
+    if (zero_ && e.device == faulty_)
+      take(e);
     break;
   case log_kind::posted:
     if (is_ours)
@@ -74,33 +78,40 @@ void recovery_tracker::set_zero(const verbs::soft::log_entry& e, std::string wha
   zero_ = e.at;
   zero_is_ = std::move(what);
   faulty_ = host_ + '/' + local_name(e.device);
-  for (const auto& [qp, posts] : posts_) {
-    if (posts.device != faulty_)
-      continue;
-    victims_.insert(posts.remote_addrs.begin(), posts.remote_addrs.end());
-    victim_qps_.insert(qp);
-  }
+  for (const auto& [qp, device] : qps_)
+    if (device == faulty_)
+      victim_qps_.insert(qp);
+}
+
+/// The fault took this WR.
+void recovery_tracker::take(const verbs::soft::log_entry& e) {
+  victim_qps_.insert(e.qp_num);
+  victims_.insert(e.remote_addr);
+  // With one device its own posting may have looked like one on a QP that works.
+  if (const auto own = elsewhere_.find(e.remote_addr);
+      own != elsewhere_.end() && own->second.qp_num == e.qp_num)
+    elsewhere_.erase(own);
 }
 
 void recovery_tracker::on_posted(const verbs::soft::log_entry& e) {
-  if (first_reissue_)
-    return;
   if (!zero_) {
-    auto& posts = posts_[e.qp_num];
-    posts.device = e.device;
-    posts.remote_addrs.push_back(e.remote_addr);
-    if (posts.remote_addrs.size() > send_queue_)
-      posts.remote_addrs.pop_front();
+    qps_[e.qp_num] = e.device;
     return;
   }
-  const bool elsewhere = devices_ > 1 ? e.device != faulty_ : victim_qps_.count(e.qp_num) == 0;
-  if (elsewhere && victims_.count(e.remote_addr) > 0) {
-    first_reissue_ = e.at;
-    reissued_on_ = e.device;
-  } else if (!elsewhere) {
-    victims_.insert(e.remote_addr); // it does not know yet
-    victim_qps_.insert(e.qp_num);
-  }
+  const bool is_elsewhere = devices_ > 1 ? e.device != faulty_ : victim_qps_.count(e.qp_num) == 0;
+  if (is_elsewhere)
+    elsewhere_.try_emplace(e.remote_addr, post_elsewhere{e.at, e.device, e.qp_num});
+  else
+    elsewhere_.erase(e.remote_addr); // what was posted there before was another transfer, and it has ended
+}
+
+const recovery_tracker::post_elsewhere* recovery_tracker::first_reissue() const {
+  const post_elsewhere* first = nullptr;
+  for (const auto addr : victims_)
+    if (const auto found = elsewhere_.find(addr);
+        found != elsewhere_.end() && (first == nullptr || found->second.at < first->at))
+      first = &found->second;
+  return first;
 }
 
 std::optional<recovery> recovery_tracker::result() const {
@@ -116,9 +127,9 @@ std::optional<recovery> recovery_tracker::result() const {
     add(s.at, "fault: " + s.what);
   add(r.zero, zero_is_);
   add_events(r);
-  if (first_reissue_) {
-    r.first_reissue = *first_reissue_ - r.zero;
-    add(*first_reissue_, "first slice posted again, on " + reissued_on_);
+  if (const auto* again = first_reissue()) {
+    r.first_reissue = again->at - r.zero;
+    add(again->at, "first slice posted again, on " + again->device);
   }
   if (const auto at = full_rate_at()) {
     r.full_rate = *at - r.zero;

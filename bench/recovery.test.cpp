@@ -34,7 +34,7 @@ observe::event transition(base::duration at, const char* subject, const char* fr
 }
 
 recovery_tracker two_devices() {
-  return {"me", 2, 4};
+  return {"me", 2};
 }
 
 void feed_rate(recovery_tracker& t, base::duration from, base::duration until, std::uint64_t& bytes,
@@ -69,21 +69,39 @@ TEST_CASE("a hang counts from the first swallowed WR to its posting on another d
   CHECK(!r->full_rate);
 }
 
-TEST_CASE("a port that goes down has the victims that were out on it") {
+TEST_CASE("an address that another transfer used elsewhere before is no re-issue") {
+  auto t = two_devices();
+  t.on_log(entry(1ms, log_kind::posted, "me/soft0", 1, 0x3000)); // ends in time
+  t.on_log(entry(5ms, log_kind::swallowed, "me/soft0", 1, 0x1000));
+  t.on_log(entry(6ms, log_kind::posted, "me/soft1", 3, 0x3000)); // the next batch of that place
+  t.on_log(entry(7ms, log_kind::posted, "me/soft1", 3, 0x2000)); // this too, and it ends
+  t.on_log(entry(8ms, log_kind::posted, "me/soft0", 1, 0x2000)); // the batch after it meets the hang
+  t.on_log(entry(8ms, log_kind::swallowed, "me/soft0", 1, 0x2000));
+  CHECK(!t.has_reissue());
+  t.on_log(entry(36ms, log_kind::posted, "me/soft1", 3, 0x2000));
+  REQUIRE(t.has_reissue());
+  CHECK(t.result()->first_reissue == 31ms);
+}
+
+TEST_CASE("a port that goes down has the victims that its queue pairs flush") {
   auto t = two_devices();
   for (std::uint64_t i = 0; i < 6; ++i)
     t.on_log(entry(1ms, log_kind::posted, "me/soft0", 1, 0x1000 * i));
   t.on_log(entry(1ms, log_kind::posted, "me/soft1", 3, 0x9000));
   t.on_log(entry(5ms, log_kind::link_down, "me/soft0"));
   SUBCASE("one of them on another device is the re-issue") {
-    t.on_log(entry(6ms, log_kind::posted, "me/soft1", 3, 0x1000)); // ended long ago: a QP has 4 WRs out
+    t.on_log(
+        entry(6ms, log_kind::posted, "me/soft1", 3, 0x1000)); // ended before the fault: it is not flushed
     t.on_log(entry(7ms, log_kind::posted, "me/soft1", 3, 0x9000)); // was never on soft0
     t.on_log(entry(8ms, log_kind::posted, "me/soft1", 3, 0x4000));
+    t.on_log(entry(9ms, log_kind::retry_exceeded, "me/soft0", 1, 0x3000));
+    t.on_log(entry(9ms, log_kind::flushed, "me/soft0", 1, 0x4000));
     CHECK(t.result()->first_reissue == 3ms);
   }
   SUBCASE("so has what was posted before anyone knew") {
     t.on_log(entry(6ms, log_kind::posted, "me/soft0", 1, 0xa000));
     t.on_log(entry(9ms, log_kind::posted, "me/soft1", 3, 0xa000));
+    t.on_log(entry(9ms, log_kind::flushed, "me/soft0", 1, 0xa000));
     CHECK(t.result()->first_reissue == 4ms);
   }
   SUBCASE("the peer's port counts as the rail's") {
@@ -91,14 +109,25 @@ TEST_CASE("a port that goes down has the victims that were out on it") {
     peer.on_log(entry(1ms, log_kind::posted, "me/soft0", 1, 0x4000));
     peer.on_log(entry(5ms, log_kind::link_down, "target/soft0"));
     peer.on_log(entry(6ms, log_kind::posted, "me/soft1", 3, 0x4000));
+    peer.on_log(entry(7ms, log_kind::flushed, "me/soft0", 1, 0x4000));
     CHECK(peer.result()->first_reissue == 1ms);
   }
 }
 
 TEST_CASE("with one device the re-issue is on a QP that was not there") {
-  recovery_tracker t("me", 1, 4);
+  recovery_tracker t("me", 1);
   t.on_log(entry(1ms, log_kind::swallowed, "me/soft0", 1, 0x1000));
   t.on_log(entry(2ms, log_kind::posted, "me/soft0", 1, 0x1000));
+  t.on_log(entry(9ms, log_kind::posted, "me/soft0", 7, 0x1000));
+  CHECK(t.result()->first_reissue == 8ms);
+}
+
+TEST_CASE("with one device whose port goes down the old queue pair's posts are no re-issue") {
+  recovery_tracker t("me", 1);
+  t.on_log(entry(1ms, log_kind::link_down, "me/soft0"));
+  t.on_log(entry(2ms, log_kind::posted, "me/soft0", 1, 0x1000));
+  t.on_log(entry(5ms, log_kind::flushed, "me/soft0", 1, 0x1000));
+  CHECK(!t.has_reissue());
   t.on_log(entry(9ms, log_kind::posted, "me/soft0", 7, 0x1000));
   CHECK(t.result()->first_reissue == 8ms);
 }

@@ -27,6 +27,8 @@ void print(const settings& what, const run_result& result) {
     std::cout << to_json(what, result).dump() << std::endl;
   else
     std::cout << to_table(what, result) << std::flush;
+  if (!std::cout.good())
+    fmt::print(stderr, "actor-rdma-bench: the result could not be written to standard output\n");
 }
 
 /// The end of a run without a result.
@@ -40,7 +42,7 @@ int conclude(const settings& what, const run_result& result, bool closed_clean) 
   print(what, result);
   if (result.faults && !result.faults->failure.empty())
     fmt::print(stderr, "faults: {}\n", result.faults->failure);
-  return result.is_good() && closed_clean ? exit_good : exit_transfers_failed;
+  return result.is_good() && closed_clean && std::cout.good() ? exit_good : exit_transfers_failed;
 }
 
 base::expected<std::shared_ptr<verbs::soft::fabric>> open_fabric(const std::string& name) {
@@ -92,7 +94,8 @@ int run_initiator(const settings& what, signals& watch) {
     return complain(opened.error(), exit_not_connected);
   auto& self = **opened;
   target_link link(self.get(), what.connect, what.range);
-  if (const auto connected = link.connect(what.connect_timeout); !connected) {
+  if (const auto connected = link.connect(what.connect_timeout, [&watch] { return watch.stop_asked(); });
+      !connected) {
     if (connected.error().why == base::reason::out_of_range)
       return complain(connected.error(), exit_usage);
     self.dump();
@@ -135,7 +138,7 @@ base::expected<std::unique_ptr<loopback_pair>> loopback_pair::open(const setting
   }
   made->link_ =
       std::make_unique<target_link>(made->initiator_->get(), made->target_->get().address(), what.range);
-  if (const auto connected = made->link_->connect(what.connect_timeout); !connected) {
+  if (const auto connected = made->link_->connect(what.connect_timeout, [] { return false; }); !connected) {
     made->initiator_->dump();
     made->target_->dump();
     return base::fail(connected.error());

@@ -24,6 +24,14 @@ public:
   /// The batch did not begin after all.
   void return_ticket() noexcept { left_.fetch_add(1, std::memory_order_relaxed); }
   void finish() noexcept { finished_.store(true, std::memory_order_relaxed); }
+  /// Ends the run at once: no batch begins, and what is open `after` from now is cancelled.
+  void interrupt(base::duration after) noexcept {
+    cancel_at_.store((base::mono_clock::now() + after).time_since_epoch().count(), std::memory_order_relaxed);
+    finish();
+  }
+  bool wants_cancel() const noexcept {
+    return base::mono_clock::now().time_since_epoch().count() >= cancel_at_.load(std::memory_order_relaxed);
+  }
   const std::atomic<bool>& finished() const noexcept { return finished_; }
 
   /// The time from here on counts. Threads see it between two batches.
@@ -44,6 +52,7 @@ private:
   std::atomic<bool> finished_{false};
   std::atomic<bool> measuring_{false};
   std::atomic<std::int64_t> end_{0};
+  std::atomic<std::int64_t> cancel_at_{INT64_MAX};
 };
 
 } // namespace actor_rdma::bench

@@ -14,6 +14,8 @@ namespace actor_rdma::bench {
 namespace {
 
 constexpr std::uint64_t default_depth = 4;
+/// The transport's QPs try for 134 ms.
+constexpr base::duration most_latency = std::chrono::milliseconds{50};
 
 template <class... Args>
 base::expected<void> refuse(fmt::format_string<Args...> format, Args&&... args) {
@@ -75,7 +77,11 @@ base::expected<void> check(settings& s) {
   if (auto good = check_shape(s); !good)
     return good;
   if (s.as == role::target)
-    return {};
+    return s.listen.empty() ? refuse("--listen \"\": say an address, like 127.0.0.1:0")
+                            : base::expected<void>{};
+  if (s.nic_mode == "paced" && s.latency > most_latency)
+    return refuse("--latency {}: at most {}, or the NIC gives up before an acknowledgement can be back",
+                  time_text(s.latency), time_text(most_latency));
   if (s.verify && !s.moves_payload())
     return refuse("--verify cannot be combined with --nic-mode null, which moves no payload");
   if (auto good = check_faults(s); !good)

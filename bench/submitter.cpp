@@ -21,6 +21,8 @@ using namespace std::chrono_literals;
 /// Long after its deadline a transfer must have ended: fences and shutdown have their own, much smaller
 /// bounds.
 constexpr base::duration patience = 10s;
+/// How often a waiting thread looks whether the run was told to stop.
+constexpr base::duration look_up = 100ms;
 /// After a failure that is not the target's end, so that a persistent one does not become a storm.
 constexpr base::duration pause_after_failure = 10ms;
 /// Reading the thread's CPU clock costs as much as handing over some transfers: small batches are sampled.
@@ -108,15 +110,17 @@ submitter::submitted submitter::submit_one() {
 }
 
 /// Waits for the end; false when it does not come.
-bool submitter::wait(const batch& handle) {
-  if (what_.deadline == submit_options::no_deadline) {
-    while (!handle.wait_for(1s))
-      if (control_.finished().load(std::memory_order_relaxed)) {
-        handle.wait_for(patience);
-        break;
-      }
-  } else {
-    handle.wait_for(what_.deadline + patience);
+bool submitter::wait(batch& handle) {
+  const bool is_bounded = what_.deadline != submit_options::no_deadline;
+  const auto begin = base::mono_clock::now();
+  while (!handle.wait_for(look_up)) {
+    if (control_.wants_cancel()) {
+      handle.cancel();
+      handle.wait_for(patience);
+      break;
+    }
+    if (is_bounded && base::mono_clock::now() - begin >= what_.deadline + patience)
+      break;
   }
   return handle.done();
 }
@@ -195,7 +199,7 @@ std::span<const std::byte> submitter::read_back(std::uint64_t offset, std::uint6
   r.length = length;
   submit_options how;
   how.deadline = what_.deadline;
-  const auto reading = transport_.submit(view_.target, {&r, 1}, std::move(how));
+  auto reading = transport_.submit(view_.target, {&r, 1}, std::move(how));
   if (reading && wait(*reading) && reading->result(0).status == transfer_status::completed)
     return returned_.bytes().first(length);
   const auto cause = !reading ? reading.error().why : reading->result(0).cause;

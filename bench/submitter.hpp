@@ -47,7 +47,7 @@ private:
   enum class submitted : std::uint8_t { yes, refused, run_is_over };
   submitted submit_one();
   void take_oldest();
-  bool wait(const batch& handle);
+  bool wait(batch& handle);
   void count_result(const transfer_result& r);
   void report_failures(const batch& handle, base::duration after);
   bool restore_link();

@@ -21,9 +21,22 @@ constexpr base::duration between_attempts = 50ms;
 
 } // namespace
 
-base::expected<void> target_link::connect(base::duration timeout) {
+base::expected<void> target_link::connect(base::duration timeout, const std::function<bool()>& stop) {
   std::lock_guard dialling(dialling_);
-  return import(timeout);
+  const auto until = base::mono_clock::now() + timeout;
+  for (;;) { // in steps, for a signal may say that it is not wanted any more
+    const auto left = until - base::mono_clock::now();
+    auto done = import(std::min(left, one_attempt));
+    if (done || done.error().why != base::reason::peer_silent)
+      return done;
+    if (stop())
+      return base::fail(base::reason::cancelled, "", "told to stop before " + address_ + " had answered");
+    if (left > one_attempt)
+      continue;
+    auto why = done.error();
+    why.what = fmt::format("no connection within {}: {}", time_text(timeout), why.what);
+    return base::fail(std::move(why));
+  }
 }
 
 base::expected<void> target_link::import(base::duration timeout) {

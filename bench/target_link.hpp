@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -31,7 +32,7 @@ public:
       : from_(from), address_(std::move(address)), range_(range) {}
 
   /// out_of_range: the target is there, but publishes less memory than the range.
-  base::expected<void> connect(base::duration timeout);
+  base::expected<void> connect(base::duration timeout, const std::function<bool()>& stop);
   view current() const;
   /// Blocks until there is a newer connection than that one; false when `until` or `stop` came first. Of
   /// several threads one dials.

@@ -25,7 +25,7 @@ std::vector<std::string> initiator(const fabric_name& fabric, const std::string&
 
 nlohmann::json figures(const child& of) {
   INFO(of.errors());
-  const auto j = nlohmann::json::parse(of.output(), nullptr, false);
+  auto j = nlohmann::json::parse(of.output(), nullptr, false);
   REQUIRE(!j.is_discarded());
   return j;
 }

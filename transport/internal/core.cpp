@@ -5,6 +5,7 @@
 #include "actors/lane_scheduler.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "bootstrap/limits.hpp"
 #include "transport/internal/fork_guard.hpp"
 
 #include <algorithm>
@@ -87,6 +88,10 @@ base::expected<std::vector<actors::open_device>> core::open_devices() {
                         fmt::format("there is no device {}, there are: {}", wanted, names));
   if (chosen.empty())
     return base::fail(base::reason::not_found, "transport", "there is no RDMA device");
+  if (chosen.size() > bootstrap::max_devices)
+    return base::fail(base::reason::out_of_range, "transport",
+                      fmt::format("{} devices, and a node has at most {}: choose some by name", chosen.size(),
+                                  bootstrap::max_devices));
   auto probe = std::make_shared<actors::probe_page>();
   probe->incarnation = self_;
   std::vector<actors::open_device> open;

@@ -38,6 +38,7 @@ public:
                                                               submit_options&& how);
   void cancel(const std::string& address, const std::shared_ptr<actors::batch_state>& batch);
   std::vector<observe::actor_snapshot> snapshot(base::duration timeout) const;
+  std::string last_words_about(const std::string& address) const;
   shutdown_report shutdown(base::duration timeout);
 
   const std::string& address() const noexcept { return address_; }

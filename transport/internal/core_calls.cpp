@@ -81,6 +81,14 @@ base::expected<void> core::deregister_memory(std::uint64_t id, deregister_policy
   return outcome;
 }
 
+/// Why the attempts to reach a peer ended so far, as its actor remembers it.
+std::string core::last_words_about(const std::string& address) const {
+  for (const auto& s : snapshot(std::chrono::milliseconds{200}))
+    if (s.kind == "peer" && s.name.ends_with(address))
+      return s.cause;
+  return {};
+}
+
 base::expected<std::shared_ptr<actors::peer_view>> core::import_peer(const std::string& address,
                                                                      base::duration timeout) {
   if (auto good = usable(); !good)
@@ -92,9 +100,12 @@ base::expected<std::shared_ptr<actors::peer_view>> core::import_peer(const std::
       [&](auto done) { engine_->import_peer(address, std::move(done)); });
   if (!ref) {
     auto why = ref.error();
-    if (why.why == base::reason::timeout)
+    if (why.why == base::reason::timeout) {
       why.why = base::reason::peer_silent;
-    return base::fail(why);
+      if (const auto cause = last_words_about(address); !cause.empty())
+        why.what += ", last: " + cause;
+    }
+    return base::fail(std::move(why));
   }
   std::lock_guard lock(mutex_);
   peers_[address] = *ref;

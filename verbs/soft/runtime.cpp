@@ -103,6 +103,8 @@ bool runtime::is_own_process(std::uint32_t index) const noexcept {
 }
 
 bool runtime::is_reachable(std::uint32_t index) const noexcept {
+  if (index >= layout::max_processes)
+    return false; // tables that somebody damaged
   return (process_ != nullptr && index == process_index_) || !segment_.is_named() ||
          is_alive(segment_.get().processes[index]);
 }
