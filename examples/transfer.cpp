@@ -29,7 +29,7 @@ int main() {
   request.remote = peer.buffers().front().addr;
   request.length = message.size();
   auto batch = sender->submit(peer, {&request, 1}).value();
-  batch.wait_for(std::chrono::seconds{40}); // every transfer ends by its deadline, 30 s unless told otherwise
+  batch.wait_for(std::chrono::seconds{40}); // what cannot be done ends at its deadline, 30 s here
 
   const auto result = batch.result(0);
   std::printf("%s: %s\n", to_string(result.status), base::to_string(result.cause));
