@@ -290,8 +290,7 @@ void qp::progress_made() {
 }
 
 /// Four times what the bytes ahead should take, and never less than the floor: tail loss, incast and pauses
-/// are no hangs. A link may be far slower than its port says, and a fence loses what was under way on it:
-/// with the same limit again it would never finish anything.
+/// are no hangs. A fence loses what was under way: a link slower than its port says needs growing patience.
 base::duration qp::stall_limit() const noexcept {
   const auto rate = samples_ >= samples_needed ? rate_ : device_->port_bytes_per_second();
   const auto ahead = samples_ >= samples_needed ? ledger_.bytes() : device_->bytes_in_flight;
@@ -343,9 +342,8 @@ void qp::on_deadline(std::uint64_t token) {
     case timer::probe:
       if (machine_.state() == qp_state::rebuilding)
         raise(qp_event::deadline, "the probe was not answered");
-      else
-        raise(qp_event::fence,
-              "it did not answer a probe"); // also one that asked for a sibling: it hangs here as well
+      else // also one that asked for a sibling: it hangs here as well
+        raise(qp_event::fence, "it did not answer a probe");
       break;
     case timer::count: break;
     }
