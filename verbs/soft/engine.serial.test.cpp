@@ -185,8 +185,13 @@ double paced_rate() {
   return static_cast<double>(done) * 65536 * 8e-9 / seconds;
 }
 
-/// CPU time that others of the process used while one thread posted and polled without rest, against its own.
-double help_of_others() {
+struct help {
+  double share = 0;         ///< CPU time that others of the process used, against the poller's own
+  base::duration longest{}; ///< that the poller was away
+};
+
+/// One thread posts and polls without rest.
+help help_of_others() {
   constexpr std::uint64_t writes = 400; // of 1 MiB: far more than what the engine leaves to a poller
   qp_options options;
   options.max_send_wr = writes;
@@ -196,13 +201,20 @@ double help_of_others() {
   const auto in_thread = thread_cpu_seconds();
   std::uint64_t posted = 0;
   std::uint64_t done = 0;
-  for (const auto end_at = base::mono_clock::now() + 60s; done < writes && base::mono_clock::now() < end_at;
-       done += rig.a->poll().size())
+  help h;
+  auto polled_at = base::mono_clock::now();
+  for (const auto end_at = polled_at + 60s; done < writes && polled_at < end_at;
+       done += rig.a->poll().size()) {
+    const auto now = base::mono_clock::now();
+    h.longest = std::max(h.longest, now - polled_at);
+    polled_at = now;
     for (int burst = 0; posted < writes && burst < 10; ++burst, ++posted)
       REQUIRE(rig.a->write(posted, rig.b->where(), 0, 0, buffer_bytes) == 0);
+  }
   CHECK(done == writes);
   const auto own = thread_cpu_seconds() - in_thread;
-  return (process_cpu_seconds() - in_process - own) / own;
+  h.share = (process_cpu_seconds() - in_process - own) / own;
+  return h;
 }
 
 /// A machine that is busy with other things can spoil one run, and not so easily all of them.
@@ -223,10 +235,16 @@ TEST_CASE("a paced device keeps its rate while its owner polls") {
 }
 
 TEST_CASE("who polls without rest does all the copying, however far it is behind") {
-  double least = 1;
-  for (int i = 0; i < runs && least > 0.1; ++i)
-    least = std::min(least, help_of_others());
-  CHECK(least <= 0.1);
+  // Who lost his core for as long as the engine waits is helped, and rightly so: that run says nothing.
+  bool any = false;
+  for (int i = 0; i < 10 * runs && !any; ++i) {
+    const auto h = help_of_others();
+    if (h.longest >= 8ms)
+      continue;
+    any = true;
+    CHECK(h.share <= 0.1);
+  }
+  CHECK_MESSAGE(any, "this machine is too busy: no run in which the poller kept its core");
 }
 
 TEST_CASE("posting, polling, progress and faults from several threads agree") {
