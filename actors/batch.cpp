@@ -23,6 +23,8 @@ long futex(const std::atomic<std::uint32_t>& word, int op, std::uint32_t value, 
 }
 
 /// Spinning longer than a wake-up costs would only take the core from the lane that is to finish the batch.
+/// With more transfers than this ahead it would: then the waiter sleeps at once.
+constexpr std::uint32_t worth_spinning = 8;
 constexpr int spin_rounds = 200;
 constexpr int pauses_per_round = 16;
 
@@ -46,7 +48,8 @@ transfer_result batch_state::result(std::size_t index) const noexcept {
 }
 
 bool batch_state::wait_for(base::duration timeout) const {
-  for (int round = 0; round < spin_rounds; ++round) {
+  for (int round = 0; round < spin_rounds && remaining_.load(std::memory_order_relaxed) <= worth_spinning;
+       ++round) {
     if (done())
       return true;
     for (int i = 0; i < pauses_per_round; ++i)
