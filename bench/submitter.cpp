@@ -111,15 +111,19 @@ submitter::submitted submitter::submit_one() {
 
 /// Waits for the end; false when it does not come.
 bool submitter::wait(batch& handle) {
-  const bool is_bounded = what_.deadline != submit_options::no_deadline;
-  const auto begin = base::mono_clock::now();
+  auto give_up = base::time_never;
+  if (what_.deadline != submit_options::no_deadline)
+    give_up = base::mono_clock::now() + what_.deadline + patience;
   while (!handle.wait_for(look_up)) {
     if (control_.wants_cancel()) {
       handle.cancel();
       handle.wait_for(patience);
       break;
     }
-    if (is_bounded && base::mono_clock::now() - begin >= what_.deadline + patience)
+    const auto now = base::mono_clock::now();
+    if (give_up == base::time_never && control_.finished().load(std::memory_order_relaxed))
+      give_up = now + patience; // it has no deadline, and the run is over
+    if (now >= give_up)
       break;
   }
   return handle.done();

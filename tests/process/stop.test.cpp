@@ -47,3 +47,12 @@ TEST_CASE("a run that is told to stop while it connects ends") {
   CHECK(base::mono_clock::now() - told < 8s);
   CHECK(run.errors().find("told to stop") != std::string::npos);
 }
+
+TEST_CASE("a run without deadlines ends though what is open does not") {
+  const fabric_name fabric;
+  child run(bench_command({"loopback", "--soft-fabric", fabric.get(), "--range", "8M", "--seconds", "1",
+                           "--nic-mode", "paced", "--deadline", "none", "--fault", "hang:soft0@200ms"}));
+  const auto status = run.wait(40s);
+  REQUIRE(status);
+  CHECK(*status == 1);
+}
