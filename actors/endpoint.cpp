@@ -161,13 +161,13 @@ void endpoint::handle(qp_report& m) {
       fence(q, "its rail answers, this QP hangs");
     break;
   case qp_step::fencing:
-    q.usable = q.suspect = q.ending = false;
+    q.works_no_more();
     if (where_.initiator)
       owe_retire(q, m.generation);
     break;
   case qp_step::fenced:
     q.idle = true;
-    q.usable = q.suspect = q.ending = false;
+    q.works_no_more();
     q.created.reset();
     if (where_.initiator) {
       q.not_before = env().now();
@@ -180,7 +180,7 @@ void endpoint::handle(qp_report& m) {
   case qp_step::failed: fail_attempt(q, m.cause); break;
   case qp_step::gone:
     q.gone = q.idle = true;
-    q.usable = q.suspect = q.ending = false;
+    q.works_no_more();
     answer_retired(q);
     break;
   }
@@ -189,7 +189,7 @@ void endpoint::handle(qp_report& m) {
 
 void endpoint::fail_attempt(member& q, const std::string& why) {
   q.idle = true;
-  q.usable = q.suspect = q.ending = false;
+  q.works_no_more();
   q.created.reset();
   cause_ = why;
   if (!where_.initiator) {

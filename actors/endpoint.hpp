@@ -69,6 +69,8 @@ private:
     std::optional<bootstrap::qp_address> wanted;
     bool answer_with_rebuilt = false;
     std::optional<std::uint16_t> retired_owed; ///< answer `retired` once this generation is fenced
+
+    void works_no_more() noexcept { usable = suspect = ending = false; }
   };
 
   void handle(qp_report& m);
