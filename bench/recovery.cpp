@@ -101,7 +101,7 @@ void recovery_tracker::on_posted(const verbs::soft::log_entry& e) {
   const bool is_elsewhere = devices_ > 1 ? e.device != faulty_ : victim_qps_.count(e.qp_num) == 0;
   if (is_elsewhere)
     elsewhere_.try_emplace(e.remote_addr, post_elsewhere{e.at, e.device, e.qp_num});
-  else
+  else if (victims_.count(e.remote_addr) == 0)
     elsewhere_.erase(e.remote_addr); // what was posted there before was another transfer, and it has ended
 }
 

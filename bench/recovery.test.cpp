@@ -83,6 +83,15 @@ TEST_CASE("an address that another transfer used elsewhere before is no re-issue
   CHECK(t.result()->first_reissue == 31ms);
 }
 
+TEST_CASE("a re-issue stays one when the same place is written through the healed device later") {
+  auto t = two_devices();
+  t.on_log(entry(5ms, log_kind::swallowed, "me/soft0", 1, 0x1000));
+  t.on_log(entry(35ms, log_kind::posted, "me/soft1", 3, 0x1000));
+  t.on_log(entry(4s, log_kind::posted, "me/soft0", 7, 0x1000));
+  REQUIRE(t.has_reissue());
+  CHECK(t.result()->first_reissue == 30ms);
+}
+
 TEST_CASE("a port that goes down has the victims that its queue pairs flush") {
   auto t = two_devices();
   for (std::uint64_t i = 0; i < 6; ++i)
