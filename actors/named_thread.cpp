@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "actors/named_thread.hpp"
 
+#include <csignal>
 #include <utility>
 
 #include <pthread.h>
-#include <signal.h>
 
 namespace actor_rdma::actors {
 

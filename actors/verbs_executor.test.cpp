@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,6 @@
 
 #include <doctest/doctest.h>
 #include <pthread.h>
-#include <signal.h>
 
 using namespace std::chrono_literals;
 

@@ -132,7 +132,7 @@ void machine::on_event(const observe::event& what) {
 bool machine::stop() {
   bool over = false;
   bool clean = false;
-  engine_->stop("the test ends", [&](std::vector<std::string> left) {
+  engine_->stop("the test ends", [&](const std::vector<std::string>& left) {
     over = true;
     clean = left.empty();
   });

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -68,7 +69,7 @@ base::expected<segment> segment::open_named(const std::string& name, std::uint64
     s.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT : 0), 0600);
     if (s.fd_ < 0) {
       const auto why = errno == ENOENT ? base::reason::not_found : base::reason::permission;
-      return base::fail(why, layer, "cannot open the fabric \"" + name + "\" (" + path + ')', errno);
+      return base::fail(why, layer, fmt::format("cannot open the fabric \"{}\" ({})", name, path), errno);
     }
     if (!s.lock())
       return base::fail(base::reason::busy, layer,
