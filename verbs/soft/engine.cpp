@@ -84,6 +84,7 @@ void engine::loop() {
   has_begun_.store(true);
   has_begun_.notify_one();
   nanos next_sweep = never;
+  bool was_rung = true;
   while (!stopping_.load(std::memory_order_seq_cst)) {
     // Read before looking: whoever rings after this makes the sleep below return at once.
     const auto seen = entry_.attention.load(std::memory_order_seq_cst);
@@ -99,10 +100,14 @@ void engine::loop() {
       rt_.mappings().sweep(rt_.tables(), entry_);
       next_sweep = now + sweep_period;
     }
-    const auto until = std::min(next_wake(), next_sweep);
+    // Who posts and polls in turn empties its queue again and again, and would ring for each post if this slept
+    // for ever as soon as nothing is there. The first sleep ends before what such a poller posts could be late.
+    const auto rest = was_rung ? now + courtesy / 2 : never;
+    const auto until = std::min({next_wake(), next_sweep, rest});
     wakes_at_.store(until, std::memory_order_seq_cst);
     if (next_wake() >= until && !rt_.needs_attention() && !stopping_.load(std::memory_order_seq_cst))
       sleep_until(seen, until);
+    was_rung = entry_.attention.load(std::memory_order_seq_cst) != seen || next_wake() != never;
   }
   if (holds_life_)
     end_life(entry_);

@@ -192,7 +192,7 @@ struct help {
 
 /// One thread posts and polls without rest.
 help help_of_others() {
-  constexpr std::uint64_t writes = 400; // of 1 MiB: far more than what the engine leaves to a poller
+  constexpr std::uint64_t writes = 4000; // of 1 MiB: far more than what the engine leaves to a poller
   qp_options options;
   options.max_send_wr = writes;
   options.cq_entries = static_cast<int>(writes);
@@ -242,7 +242,7 @@ TEST_CASE("who polls without rest does all the copying, however far it is behind
     if (h.longest >= 8ms)
       continue;
     any = true;
-    CHECK(h.share <= 0.1);
+    CHECK(h.share <= 0.05);
   }
   CHECK_MESSAGE(any, "this machine is too busy: no run in which the poller kept its core");
 }
