@@ -100,8 +100,9 @@ void engine::loop() {
       rt_.mappings().sweep(rt_.tables(), entry_);
       next_sweep = now + sweep_period;
     }
-    // Who posts and polls in turn empties its queue again and again, and would ring for each post if this slept
-    // for ever as soon as nothing is there. The first sleep ends before what such a poller posts could be late.
+    // Who posts and polls in turn empties its queue again and again, and would ring for each post if this
+    // slept for ever as soon as nothing is there. The first sleep ends before what such a poller posts could
+    // be late.
     const auto rest = was_rung ? now + courtesy / 2 : never;
     const auto until = std::min({next_wake(), next_sweep, rest});
     wakes_at_.store(until, std::memory_order_seq_cst);
