@@ -84,7 +84,7 @@ void engine::loop() {
   has_begun_.store(true);
   has_begun_.notify_one();
   nanos next_sweep = never;
-  bool was_rung = true;
+  bool was_busy = true; // somebody rang, or there was work to wait for
   while (!stopping_.load(std::memory_order_seq_cst)) {
     // Read before looking: whoever rings after this makes the sleep below return at once.
     const auto seen = entry_.attention.load(std::memory_order_seq_cst);
@@ -103,12 +103,13 @@ void engine::loop() {
     // Who posts and polls in turn empties its queue again and again, and would ring for each post if this
     // slept for ever as soon as nothing is there. The first sleep ends before what such a poller posts could
     // be late.
-    const auto rest = was_rung ? now + courtesy / 2 : never;
-    const auto until = std::min({next_wake(), next_sweep, rest});
+    const auto wake = next_wake();
+    const auto rest = wake == never && was_busy ? now + courtesy / 2 : never;
+    const auto until = std::min({wake, next_sweep, rest});
     wakes_at_.store(until, std::memory_order_seq_cst);
     if (next_wake() >= until && !rt_.needs_attention() && !stopping_.load(std::memory_order_seq_cst))
       sleep_until(seen, until);
-    was_rung = entry_.attention.load(std::memory_order_seq_cst) != seen || next_wake() != never;
+    was_busy = wake != never || entry_.attention.load(std::memory_order_seq_cst) != seen;
   }
   if (holds_life_)
     end_life(entry_);
