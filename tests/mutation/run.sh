@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Breaks the transport on purpose, one thing at a time, and asks whether the tests notice. Each break is a patch in
+# breaks/; its text before the diff says what it breaks and, after "first:", which tests are tried before all others
+# (a regular expression for ctest). An exception in each message handler is one patch more, throwing_handlers.patch,
+# which throws in the handler that ACTOR_RDMA_THROW_IN names ("qp::post").
+#
+#   run.sh                 every break, then every handler
+#   run.sh NAME...         these breaks ("stall_clock_off_in_paused", "handlers", "qp::post")
+#   run.sh --check         only whether every patch still applies
+#
+# The work is done in a copy below build/mutation. Exit: 0 if everything was noticed, 1 if something was not, 2 if a
+# break could not be tried.
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+top="$(cd "$here/../.." && pwd)"
+copy="$top/build/mutation/source"
+built="$top/build/mutation/build"
+logs="$top/build/mutation/logs"
+jobs="$(nproc)"
+# What a broken transport can change: no test of the drop-in library, none of real processes, none of wall-clock time.
+everything='^(actors|sim|scenarios|transport|verbs|drill)'
+
+copy_sources() {
+  mkdir -p "$copy" "$built" "$logs"
+  (cd "$top" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+    [ ! -e "$file" ] || printf '%s\0' "$file"
+  done) > "$logs/files"
+  # --checksum: what a break changed is put back, and nothing else is touched, so that little is compiled again.
+  rsync --archive --checksum --delete --from0 --files-from="$logs/files" "$top/" "$copy/"
+}
+
+apply_patch() { patch --directory "$copy" --strip 1 --quiet --no-backup-if-mismatch < "$1"; }
+
+take_back() {
+  local file
+  while IFS= read -r file; do
+    cp "$top/$file" "$copy/$file"
+  done < <(sed -n 's,^+++ b/,,p' "$1")
+}
+
+check_patches() {
+  local patch failures=0
+  for patch in "$here"/breaks/*.patch "$here/throwing_handlers.patch"; do
+    if ! patch --directory "$top" --strip 1 --dry-run --quiet < "$patch" > /dev/null; then
+      echo "$(basename "$patch"): does not apply any more"
+      failures=$((failures + 1))
+    fi
+  done
+  [ "$failures" -eq 0 ]
+}
+
+build() { # LABEL
+  if [ ! -e "$built/build.ninja" ]; then
+    cmake -S "$copy" -B "$built" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS_RELWITHDEBINFO='-O1' \
+      > "$logs/configure.log" 2>&1 || {
+      cat "$logs/configure.log"
+      return 1
+    }
+  fi
+  cmake --build "$built" --parallel "$jobs" > "$logs/$1.build.log" 2>&1 || {
+    tail -n 40 "$logs/$1.build.log"
+    return 1
+  }
+}
+
+# 0: all of these passed. A run that finds no test is not a pass of anything.
+tests_pass() { # REGEX LOG
+  local status=0
+  ctest --test-dir "$built" --parallel "$jobs" --stop-on-failure --timeout 120 --no-tests=error -R "$1" > "$2" 2>&1 ||
+    status=$?
+  return "$status"
+}
+
+noticed_by() { sed -n 's/^.*Test *#[0-9]*: \(.*[^ .]\) *\.*\*\*\*.*$/\1/p' "$1" | head -n 1; }
+
+report_notice() { # LABEL FIRST-REGEX: 0 if the tests notice what is built now
+  local label="$1" regex log="$logs/$1.tests.log"
+  for regex in "$2" "$everything"; do
+    [ -n "$regex" ] || continue
+    if ! tests_pass "$regex" "$log"; then
+      if grep -q '^No tests were found' "$log"; then
+        echo "$label: no test matches $regex"
+        return 2
+      fi
+      echo "$label: noticed by \"$(noticed_by "$log")\""
+      return 0
+    fi
+  done
+  echo "$label: NOT NOTICED"
+  return 1
+}
+
+try_break() { # NAME
+  local name="$1" patch="$here/breaks/$1.patch" status=0 first
+  [ -e "$patch" ] || {
+    echo "no break of the name $name; there are:" "$(cd "$here/breaks" && echo *.patch | sed 's/\.patch//g')" "handlers"
+    return 2
+  }
+  first="$(sed -n 's/^first: //p' "$patch")"
+  if ! apply_patch "$patch"; then
+    take_back "$patch"
+    echo "$name: does not apply"
+    return 2
+  fi
+  if build "$name"; then
+    report_notice "$name" "$first" || status=$?
+  else
+    echo "$name: does not compile"
+    status=2
+  fi
+  take_back "$patch"
+  return "$status"
+}
+
+handlers() {
+  grep -ohE 'on<[a-z_]+>\(&[a-z_]+::' "$top"/actors/*.cpp |
+    sed -E 's/on<([a-z_]+)>\(&([a-z_]+)::/\2::\1/' | sort -u
+}
+
+try_handlers() { # [HANDLER...]
+  local patch="$here/throwing_handlers.patch" status=0 worst=0 handler
+  if ! apply_patch "$patch" || ! build throwing_handlers; then
+    take_back "$patch"
+    echo "throwing_handlers: does not apply or does not compile"
+    return 2
+  fi
+  for handler in "$@"; do
+    status=0
+    ACTOR_RDMA_THROW_IN="$handler" report_notice "$handler" "" || status=$?
+    [ "$status" -le "$worst" ] || worst="$status"
+  done
+  take_back "$patch"
+  return "$worst"
+}
+
+main() {
+  local names=() chosen=() worst=0 status name
+  if [ "${1:-}" = --check ]; then
+    check_patches
+    return
+  fi
+  if [ "$#" -eq 0 ]; then
+    for name in "$here"/breaks/*.patch; do names+=("$(basename "$name" .patch)"); done
+    mapfile -t chosen < <(handlers)
+  fi
+  for name in "$@"; do
+    case "$name" in
+      handlers) mapfile -t chosen < <(handlers) ;;
+      *::*) chosen+=("$name") ;;
+      *) names+=("$name") ;;
+    esac
+  done
+  copy_sources
+  build baseline
+  if ! tests_pass "$everything" "$logs/baseline.tests.log"; then
+    tail -n 30 "$logs/baseline.tests.log"
+    echo "unbroken, the tests fail already"
+    return 2
+  fi
+  for name in ${names[@]+"${names[@]}"}; do
+    status=0
+    try_break "$name" || status=$?
+    [ "$status" -le "$worst" ] || worst="$status"
+  done
+  if [ "${#chosen[@]}" -gt 0 ]; then
+    status=0
+    try_handlers "${chosen[@]}" || status=$?
+    [ "$status" -le "$worst" ] || worst="$status"
+  fi
+  return "$worst"
+}
+
+main "$@"
