@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -30,27 +31,33 @@ std::uint64_t guid_of(std::uint32_t device) {
   return guid;
 }
 
+/// IBV_MTU_256 is 1, and each next one is twice as long.
+ibv_mtu mtu_of_bytes(std::uint32_t bytes) {
+  return static_cast<ibv_mtu>(std::countr_zero(bytes) - 7);
+}
+
 } // namespace
 
 int query_device(ibv_context* context, ibv_device_attr* out) {
   const auto& device = soft_context::of(context).device();
+  const auto& limits = device.limits();
   ibv_device_attr a{};
   std::snprintf(a.fw_ver, sizeof a.fw_ver, "soft-1");
   a.node_guid = a.sys_image_guid = guid_of(device.index());
-  a.max_mr_size = UINT64_MAX >> 1;
+  a.max_mr_size = limits.max_mr_size;
   a.page_size_cap = 0xfffff000;
   a.vendor_id = 0x5246;
   a.vendor_part_id = 1;
-  a.max_qp = static_cast<int>(layout::max_qps);
-  a.max_qp_wr = static_cast<int>(max_qp_wrs);
+  a.max_qp = static_cast<int>(limits.max_qp);
+  a.max_qp_wr = static_cast<int>(limits.max_qp_wr);
   a.device_cap_flags = IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID;
-  a.max_sge = a.max_sge_rd = static_cast<int>(max_sges);
-  a.max_cq = 1 << 16;
-  a.max_cqe = max_cq_entries;
-  a.max_mr = static_cast<int>(layout::max_mrs);
+  a.max_sge = a.max_sge_rd = static_cast<int>(limits.max_sge);
+  a.max_cq = static_cast<int>(limits.max_cq);
+  a.max_cqe = static_cast<int>(limits.max_cqe);
+  a.max_mr = static_cast<int>(limits.max_mr);
   a.max_pd = 1 << 16;
-  a.max_qp_rd_atom = a.max_qp_init_rd_atom = static_cast<int>(max_outstanding_reads);
-  a.max_res_rd_atom = a.max_qp_rd_atom * a.max_qp;
+  a.max_qp_rd_atom = a.max_qp_init_rd_atom = static_cast<int>(limits.max_qp_rd_atom);
+  a.max_res_rd_atom = static_cast<int>(limits.max_res_rd_atom);
   a.atomic_cap = IBV_ATOMIC_NONE;
   a.max_pkeys = 1;
   a.local_ca_ack_delay = 12;
@@ -62,11 +69,12 @@ int query_device(ibv_context* context, ibv_device_attr* out) {
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != 1)
     return EINVAL;
-  const bool is_up =
-      soft_context::of(context).device().entry().link_seq.load(std::memory_order_acquire) % 2 == 0;
+  const auto& device = soft_context::of(context).device().entry();
+  const bool is_up = device.link_seq.load(std::memory_order_acquire) % 2 == 0;
   ibv_port_attr a{};
   a.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  a.max_mtu = a.active_mtu = IBV_MTU_4096;
+  a.max_mtu = IBV_MTU_4096;
+  a.active_mtu = mtu_of_bytes(device.mtu.load(std::memory_order_relaxed));
   a.gid_tbl_len = static_cast<int>(gid_table_length);
   a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = max_message_bytes;

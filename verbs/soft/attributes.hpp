@@ -10,9 +10,6 @@
 
 namespace actor_rdma::verbs::soft {
 
-inline constexpr int max_cq_entries = 1 << 20;
-inline constexpr std::uint32_t max_qp_wrs = 16384;
-
 [[nodiscard]] int query_device(ibv_context* context, ibv_device_attr* out);
 /// Writes no more than `size` bytes: the caller's struct may be older than ours.
 [[nodiscard]] int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size);

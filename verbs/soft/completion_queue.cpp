@@ -6,6 +6,7 @@
 #include "verbs/soft/queue_pair.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace actor_rdma::verbs::soft {
 
@@ -41,6 +42,8 @@ int soft_cq::retire(bool forced) {
     notified->users.fetch_sub(1);
   std::lock_guard lock{mutex_};
   channel = nullptr;
+  if (!std::exchange(has_ended_, true))
+    context_.device().allowances().cqs.give(1);
   return 0;
 }
 

@@ -61,6 +61,7 @@ private:
   std::atomic<std::uint32_t> count_{0};
   armed armed_ = armed::no;
   bool overrun_ = false;
+  bool has_ended_ = false;
 };
 
 } // namespace actor_rdma::verbs::soft

@@ -25,11 +25,30 @@ namespace actor_rdma::verbs::soft {
 /// line: inline, paced, null.)
 enum class nic_mode : std::uint8_t { immediate, paced, null };
 
+/// What one device grants at most; reported by query_device and enforced. More objects than there may be are
+/// ENOMEM, an object that is too large is EINVAL. Each may be made smaller than what stands here, not larger;
+/// max_cq and max_mr_size may be anything.
+struct device_limits {
+  std::uint32_t max_qp = 1U << 16;
+  std::uint32_t max_qp_wr = 16384; ///< of a send queue, of a receive queue
+  std::uint32_t max_sge = 4;
+  std::uint32_t max_cq = 1U << 16;
+  std::uint32_t max_cqe = 1U << 20;
+  std::uint32_t max_mr = 1U << 15;
+  std::uint64_t max_mr_size = UINT64_MAX >> 1; ///< bytes
+  std::uint32_t max_qp_rd_atom = 16;           ///< READs and atomics of one queue pair, in each direction
+  /// As a responder for all queue pairs together: max_dest_rd_atomic is taken from it when a queue pair goes
+  /// to RTR (ENOMEM when it is used up), and given back when it is reset or destroyed.
+  std::uint32_t max_res_rd_atom = 1U << 20;
+};
+
 struct device_options {
   std::string name = "soft0";
   nic_mode mode = nic_mode::immediate;
   double rate_gbit_s = 25.0;                             ///< paced only; each end's device is charged
   base::duration latency = std::chrono::microseconds{5}; ///< paced only; one way
+  std::uint32_t mtu = 4096; ///< of the port, bytes: 256, 512, 1024, 2048 or 4096. No path MTU may exceed it.
+  device_limits limits;
 };
 
 struct fabric_options {

@@ -24,7 +24,7 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 1;                // changes with anything below
+inline constexpr std::uint32_t version = 2;                // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
@@ -65,6 +65,7 @@ struct alignas(64) device_entry {
   std::atomic<std::uint32_t> link_seq; // counts changes: even is up
   std::atomic<std::uint32_t> hang;
   std::atomic<std::uint32_t> mode;
+  std::atomic<std::uint32_t> mtu; // of the port, bytes
   std::atomic<nanos> delay;
   std::atomic<nanos> latency;
   std::atomic<std::uint64_t> fs_per_byte; // femtoseconds on the wire, so that odd rates are exact

@@ -102,11 +102,18 @@ ibv_mr* reg_mr(ibv_pd* handle, void* addr, std::size_t length, int access) {
   if (length == 0 || (access & ~known) != 0 || (needs_local && (access & IBV_ACCESS_LOCAL_WRITE) == 0) ||
       reinterpret_cast<std::uintptr_t>(addr) + length < length)
     return refuse(EINVAL);
+  if (length > c.device().limits().max_mr_size)
+    return refuse(EINVAL);
   if (!is_mapped(addr, length))
     return refuse(EFAULT);
-  const auto index = claim_memory_region(c.rt().tables(), c.rt().process_index());
-  if (!index)
+  auto& free_mrs = c.device().allowances().mrs;
+  if (!free_mrs.take(1, c.device().limits().max_mr))
     return refuse(ENOMEM);
+  const auto index = claim_memory_region(c.rt().tables(), c.rt().process_index());
+  if (!index) {
+    free_mrs.give(1);
+    return refuse(ENOMEM);
+  }
   return c.own(std::make_shared<soft_mr>(c.rt(), pd, *index, addr, length, access, c.device().index()));
 }
 
@@ -129,9 +136,12 @@ int destroy_comp_channel(ibv_comp_channel* channel) {
 }
 
 ibv_cq* create_cq(ibv_context* context, int entries, void* user, ibv_comp_channel* channel, int vector) {
-  if (entries < 1 || entries > max_cq_entries || vector != 0)
-    return refuse(EINVAL);
   auto& c = soft_context::of(context);
+  const auto& limits = c.device().limits();
+  if (entries < 1 || static_cast<std::uint32_t>(entries) > limits.max_cqe || vector != 0)
+    return refuse(EINVAL);
+  if (!c.device().allowances().cqs.take(1, limits.max_cq))
+    return refuse(ENOMEM);
   return c.own(std::make_shared<soft_cq>(c, entries, user, static_cast<soft_channel*>(channel)));
 }
 
@@ -161,15 +171,21 @@ ibv_qp* create_qp(ibv_pd* handle, ibv_qp_init_attr* wanted) {
   auto& cap = wanted->cap;
   if (wanted->qp_type != IBV_QPT_RC || wanted->srq != nullptr)
     return refuse(EOPNOTSUPP);
-  if (wanted->send_cq == nullptr || wanted->recv_cq == nullptr || cap.max_send_wr > max_qp_wrs ||
-      cap.max_recv_wr > max_qp_wrs || cap.max_send_sge > max_sges || cap.max_recv_sge > max_sges ||
-      cap.max_inline_data > max_inline_bytes)
+  const auto& limits = c.device().limits();
+  if (wanted->send_cq == nullptr || wanted->recv_cq == nullptr || cap.max_send_wr > limits.max_qp_wr ||
+      cap.max_recv_wr > limits.max_qp_wr || cap.max_send_sge > limits.max_sge ||
+      cap.max_recv_sge > limits.max_sge || cap.max_inline_data > max_inline_bytes)
     return refuse(EINVAL);
   cap.max_send_wr = std::max(cap.max_send_wr, 1U);
   cap.max_send_sge = std::max(cap.max_send_sge, 1U);
-  const auto index = claim_queue_pair(c.rt().tables(), c.rt().process_index());
-  if (!index)
+  auto& free_qps = c.device().allowances().qps;
+  if (!free_qps.take(1, limits.max_qp))
     return refuse(ENOMEM);
+  const auto index = claim_queue_pair(c.rt().tables(), c.rt().process_index());
+  if (!index) {
+    free_qps.give(1);
+    return refuse(ENOMEM);
+  }
   auto qp = std::make_shared<soft_qp>(c, pd, *wanted, *index);
   c.rt().add(*index, qp);
   return c.own(std::move(qp));

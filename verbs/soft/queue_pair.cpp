@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 namespace actor_rdma::verbs::soft {
 
@@ -83,6 +84,7 @@ int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
       send_cq_.purge(*this);
       released_.store(posted_, std::memory_order_release);
       has_peer_ = false;
+      give_back_reads();
       attributes_ = {};
     } else if (const int error = apply(wanted, mask); error != 0) {
       return error;
@@ -101,7 +103,9 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     return EINVAL;
   if ((mask & IBV_QP_PKEY_INDEX) != 0 && wanted.pkey_index != 0)
     return EINVAL;
-  if ((mask & IBV_QP_PATH_MTU) != 0 && (wanted.path_mtu < IBV_MTU_256 || wanted.path_mtu > IBV_MTU_4096))
+  if ((mask & IBV_QP_PATH_MTU) != 0 &&
+      (wanted.path_mtu < IBV_MTU_256 || wanted.path_mtu > IBV_MTU_4096 ||
+       128U << wanted.path_mtu > device().mtu.load(std::memory_order_relaxed)))
     return EINVAL;
   if ((mask & IBV_QP_TIMEOUT) != 0 && wanted.timeout > 31)
     return EINVAL;
@@ -109,8 +113,9 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     return EINVAL;
   if ((mask & IBV_QP_RNR_RETRY) != 0 && wanted.rnr_retry > 7)
     return EINVAL;
-  if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && wanted.max_rd_atomic > max_outstanding_reads) ||
-      ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && wanted.max_dest_rd_atomic > max_outstanding_reads))
+  const auto& limits = context_.device().limits();
+  if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && wanted.max_rd_atomic > limits.max_qp_rd_atom) ||
+      ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && wanted.max_dest_rd_atomic > limits.max_qp_rd_atom))
     return EINVAL;
   if ((mask & IBV_QP_AV) != 0) {
     const auto& av = wanted.ah_attr;
@@ -118,6 +123,13 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
       return EINVAL; // RoCE has no other addresses than GIDs
     if (av.grh.sgid_index >= gids_per_device)
       return ENODATA; // an empty place of the table
+  }
+  // The last thing that may refuse: what is taken here would have to be given back.
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 &&
+      !context_.device().allowances().reads.take(wanted.max_dest_rd_atomic, limits.max_res_rd_atom))
+    return ENOMEM;
+  if ((mask & IBV_QP_AV) != 0) {
+    const auto& av = wanted.ah_attr;
     // An address where nobody is does not fail here: on a real fabric neither.
     e.dest_device.store(device_of_gid(av.grh.dgid).value_or(UINT32_MAX), std::memory_order_relaxed);
     attributes_.ah_attr = av;
@@ -167,6 +179,10 @@ void soft_qp::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   init = init_;
 }
 
+void soft_qp::give_back_reads() noexcept {
+  context_.device().allowances().reads.give(std::exchange(attributes_.max_dest_rd_atomic, std::uint8_t{0}));
+}
+
 tier_counts soft_qp::tier_use() {
   std::lock_guard lock{mutex_};
   return tier_use_;
@@ -200,6 +216,8 @@ int soft_qp::retire(bool forced) {
     return 0;
   write_log(rt.tables(), rt.now(), log_kind::qp_destroyed, device(), qp_num);
   device().open_qps.fetch_sub(1, std::memory_order_relaxed);
+  context_.device().allowances().qps.give(1);
+  give_back_reads();
   release_queue_pair(rt.tables(), index_);
   send_cq_.users.fetch_sub(1);
   recv_cq_.users.fetch_sub(1);

@@ -26,8 +26,6 @@
 
 namespace actor_rdma::verbs::soft {
 
-inline constexpr std::uint32_t max_outstanding_reads = 16;
-
 /// What the last local key meant. Valid as long as the region's state word is what it was.
 struct local_region {
   const std::atomic<std::uint64_t>* state = nullptr;
@@ -127,6 +125,7 @@ private:
   // queue_pair.cpp
   [[nodiscard]] int apply(const ibv_qp_attr& wanted, int mask);
   bool change_state(ibv_qp_state to) noexcept;
+  void give_back_reads() noexcept;
   [[nodiscard]] layout::qp_entry& entry() const noexcept { return context_.rt().tables().qps[index_]; }
   [[nodiscard]] layout::device_entry& device() const noexcept { return context_.device().entry(); }
   [[nodiscard]] ibv_qp_state current_state() const noexcept { return ibv_qp::state; }

@@ -30,6 +30,8 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
       options.latency.count() < 0)
     return base::fail(base::reason::invalid_argument, "soft NIC",
                       "rate or latency of " + name + " is out of range");
+  if (const auto wrong = check_options(options); !wrong.empty())
+    return base::fail(base::reason::invalid_argument, "soft NIC", name + ": " + wrong);
   auto& t = rt.tables();
   for (const auto& other : t.devices)
     if (other.used.load(std::memory_order_acquire) != 0 && name == device_name(other))
@@ -39,11 +41,12 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
     return base::fail(base::reason::resource, "soft NIC", "the fabric has no room for another device");
   auto& entry = t.devices[*index];
   entry.mode.store(static_cast<std::uint32_t>(options.mode), std::memory_order_relaxed);
+  entry.mtu.store(options.mtu, std::memory_order_relaxed);
   entry.latency.store(options.latency.count(), std::memory_order_relaxed);
   entry.fs_per_byte.store(fs_per_byte(options.rate_gbit_s), std::memory_order_relaxed);
   entry.used.store(1, std::memory_order_release);
 
-  std::unique_ptr<soft_device> device{new soft_device{rt, *index}};
+  std::unique_ptr<soft_device> device{new soft_device{rt, *index, options.limits}};
   device->node_type = IBV_NODE_CA;
   device->transport_type = IBV_TRANSPORT_IB;
   std::snprintf(device->name, sizeof device->name, "%s", options.name.c_str());
@@ -133,6 +136,7 @@ int soft_mr::retire([[maybe_unused]] bool forced) {
   released_ = true;
   release_memory_region(t, index_);
   t.devices[device_].open_mrs.fetch_sub(1, std::memory_order_relaxed);
+  soft_context::of(context).device().allowances().mrs.give(1);
   static_cast<soft_pd*>(pd)->children.fetch_sub(1);
   return 0;
 }

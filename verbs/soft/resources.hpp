@@ -10,6 +10,7 @@
 #include "verbs/soft/event_queue.hpp"
 #include "verbs/soft/fabric.hpp"
 #include "verbs/soft/layout.hpp"
+#include "verbs/soft/limits.hpp"
 #include "verbs/soft/runtime.hpp"
 
 #include <atomic>
@@ -57,16 +58,21 @@ public:
   [[nodiscard]] runtime& rt() const noexcept { return rt_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   [[nodiscard]] layout::device_entry& entry() const noexcept { return rt_.tables().devices[index_]; }
+  [[nodiscard]] const device_limits& limits() const noexcept { return limits_; }
+  [[nodiscard]] device_allowances& allowances() noexcept { return allowances_; }
 
   [[nodiscard]] soft_context* open();
   /// Retires what is still open in it. 0, or EBUSY when another process is stopped inside our memory.
   [[nodiscard]] int close(soft_context& context);
 
 private:
-  soft_device(runtime& rt, std::uint32_t index) : ibv_device{}, rt_{rt}, index_{index} {}
+  soft_device(runtime& rt, std::uint32_t index, const device_limits& limits)
+      : ibv_device{}, rt_{rt}, index_{index}, limits_{limits} {}
 
   runtime& rt_;
   const std::uint32_t index_;
+  const device_limits limits_;
+  device_allowances allowances_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<soft_context>> open_;
   std::vector<std::shared_ptr<soft_context>> closed_; // over objects that the application may still hold

@@ -46,7 +46,7 @@ end::~end() {
 void end::make_qp() {
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq.get();
-  init.cap = {options.max_send_wr, 1, 4, 1, options.max_inline};
+  init.cap = {options.max_send_wr, 1, options.max_sge, 1, options.max_inline};
   init.sq_sig_all = options.all_signaled ? 1 : 0;
   auto made = queue_pair::create(pd, init);
   REQUIRE(made);

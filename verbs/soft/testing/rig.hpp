@@ -35,6 +35,7 @@ struct qp_options {
   ibv_mtu mtu = IBV_MTU_4096;
   std::uint8_t reads = 16;
   bool all_signaled = false;
+  std::uint32_t max_sge = 4;
 };
 
 /// What one end must know of the other.

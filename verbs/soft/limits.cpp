@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which options a device can have.
+#include "verbs/soft/limits.hpp"
+
+#include "verbs/soft/layout.hpp"
+
+#include <fmt/format.h>
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+struct checked_limit {
+  const char* name;
+  std::uint32_t device_limits::*value;
+  std::uint32_t least;
+};
+
+constexpr checked_limit limits_of_objects[] = {
+    {"max_qp", &device_limits::max_qp, 0},
+    {"max_qp_wr", &device_limits::max_qp_wr, 1},
+    {"max_sge", &device_limits::max_sge, 1},
+    {"max_cqe", &device_limits::max_cqe, 1},
+    {"max_mr", &device_limits::max_mr, 0},
+    {"max_qp_rd_atom", &device_limits::max_qp_rd_atom, 0},
+    {"max_res_rd_atom", &device_limits::max_res_rd_atom, 0},
+};
+
+} // namespace
+
+std::string check_options(const device_options& options) {
+  constexpr device_limits most;
+  static_assert(most.max_qp == layout::max_qps && most.max_mr == layout::max_mrs);
+  for (const auto& limit : limits_of_objects) {
+    const auto value = options.limits.*limit.value;
+    const auto greatest = most.*limit.value;
+    if (value < limit.least || value > greatest)
+      return fmt::format("{} is {} to {}, not {}", limit.name, limit.least, greatest, value);
+  }
+  if (options.limits.max_mr_size > most.max_mr_size)
+    return fmt::format("max_mr_size is 0 to {}, not {}", most.max_mr_size, options.limits.max_mr_size);
+  switch (options.mtu) {
+  case 256:
+  case 512:
+  case 1024:
+  case 2048:
+  case 4096: return {};
+  default: return fmt::format("mtu is 256, 512, 1024, 2048 or 4096, not {}", options.mtu);
+  }
+}
+
+} // namespace actor_rdma::verbs::soft
