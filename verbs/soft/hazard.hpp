@@ -37,8 +37,9 @@ private:
   std::uint64_t current_ = 0;
 };
 
-/// How long the two calls below wait before they give up: then a stopped process is in the middle of a copy.
-inline constexpr std::chrono::milliseconds hazard_patience{200};
+/// How long the calls below wait before they give up: then a stopped process is in the middle of a copy. A
+/// verb that waits has answered within 200 ms, also on a busy machine.
+inline constexpr std::chrono::milliseconds hazard_patience{150};
 
 /// Waits until no thread of any process can still be at work on what the queue pair was before the caller
 /// marked it.

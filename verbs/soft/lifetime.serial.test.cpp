@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Destroying as a proof: after a destroy, a deregistration or a move to ERR that succeeded, no byte lands,
-// whatever the peer does or whenever it was stopped. With real processes and real time, so these cases run
-// alone.
-#include "base/random.hpp"
+// whatever the peer does. With real processes and real time, so these cases run alone. Peers that are stopped
+// are in stopped_peer.serial.test.cpp.
 #include "verbs/soft/testing/peer.hpp"
 
 #include <algorithm>
@@ -28,27 +27,6 @@ bool is_zero(const std::byte* at) {
   return std::all_of(at, at + (64 << 10), [](std::byte b) { return b == std::byte{0}; });
 }
 
-struct target {
-  explicit target(const std::string& name) {
-    fabric_options f;
-    f.name = name;
-    net = *fabric::open(f);
-    on = std::move(*net->attach("own", {device_options{}}));
-    memory = allocate_shared(buffer_bytes);
-    e = end::open(*on, 0, {}, static_cast<std::byte*>(memory));
-  }
-  ~target() {
-    e.reset();
-    on.reset();
-    free_shared(memory, buffer_bytes);
-  }
-
-  std::shared_ptr<fabric> net;
-  std::unique_ptr<host> on;
-  void* memory = nullptr;
-  std::unique_ptr<end> e;
-};
-
 enum class way { destroy, error, deregister };
 
 int take_away(end& e, way how) {
@@ -65,62 +43,12 @@ int take_away(end& e, way how) {
   return done ? 0 : done.error().sys_errno;
 }
 
-/// Stops the peer in the middle of its writes, takes the memory away and looks whether it stays as it is.
-void stop_and_take_away(way how, int trials, int& busy) {
-  base::rng random{static_cast<std::uint64_t>(how) + 1};
-  for (int trial = 0; trial < trials; ++trial) {
-    CAPTURE(trial);
-    const auto name = unique_fabric();
-    target own{name};
-    peer_process peer{name, "peer", "immediate", "private"};
-    peer.ask("fill 3");
-    const auto there = peer.where();
-    peer.connect(own.e->where());
-    own.e->connect(there);
-    peer.send("writes");
-    std::this_thread::sleep_for(std::chrono::microseconds{3000 + random.below(4000)});
-    peer.signal(SIGSTOP);
-    int status = 0;
-    REQUIRE(::waitpid(peer.pid(), &status, WUNTRACED) == peer.pid());
-    const auto start = base::mono_clock::now();
-    int result = take_away(*own.e, how);
-    const auto took = base::mono_clock::now() - start;
-    CHECK(took < 1s); // its own bound is 200 ms; the rest is for a machine that is busy with other things
-    CHECK((result == 0 || result == EBUSY));
-    if (result == EBUSY) {
-      ++busy;
-      peer.signal(SIGCONT);
-      for (int i = 0; i < 20 && result != 0; ++i)
-        result = take_away(*own.e, how);
-      CHECK(result == 0);
-    }
-    std::memset(own.e->memory, 0, 64 << 10);
-    peer.signal(SIGCONT);
-    std::this_thread::sleep_for(2ms);
-    CHECK(is_zero(own.e->memory));
-  }
-}
-
 } // namespace
-
-TEST_CASE("a stopped peer delays destroying by a bounded time, and after it no byte lands") {
-  int busy = 0;
-  SUBCASE("destroying the queue pair") {
-    stop_and_take_away(way::destroy, 40, busy);
-  }
-  SUBCASE("moving it to ERR") {
-    stop_and_take_away(way::error, 40, busy);
-  }
-  SUBCASE("deregistering the memory") {
-    stop_and_take_away(way::deregister, 40, busy);
-  }
-  MESSAGE("stopped inside the memory: " << busy);
-}
 
 TEST_CASE("a peer that is killed in the middle of its writes does not keep memory busy") {
   for (int trial = 0; trial < 10; ++trial) {
     const auto name = unique_fabric();
-    target own{name};
+    shared_target own{name};
     peer_process peer{name, "peer", "immediate", "private"};
     peer.ask("fill 3");
     const auto there = peer.where();
@@ -153,7 +81,7 @@ TEST_CASE("memory that a peer deregistered, or died with, is not kept alive by o
     return mappings() == wanted;
   };
   const auto name = unique_fabric();
-  target own{name};
+  shared_target own{name};
   CHECK(mappings() == 1);
   peer_process peer{name, "peer", "immediate", "shared"};
   auto there = peer.where();

@@ -242,7 +242,8 @@ std::vector<int> peer_process::poll(std::size_t count, int timeout_ms) {
 }
 
 void peer_process::signal(int number) const {
-  ::kill(pid_, number);
+  if (pid_ > 0) // -1 would be everybody
+    ::kill(pid_, number);
 }
 
 void peer_process::kill() {
@@ -257,6 +258,20 @@ int peer_process::quit() {
   ::waitpid(pid_, &status, 0);
   pid_ = -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+shared_target::shared_target(const std::string& name) : memory(allocate_shared(buffer_bytes)) {
+  fabric_options f;
+  f.name = name;
+  net = *fabric::open(f);
+  on = std::move(*net->attach("own", {device_options{}}));
+  e = end::open(*on, 0, {}, static_cast<std::byte*>(memory));
+}
+
+shared_target::~shared_target() {
+  e.reset();
+  on.reset();
+  free_shared(memory, buffer_bytes);
 }
 
 std::string to_text(const address& a) {

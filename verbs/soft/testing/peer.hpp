@@ -33,6 +33,7 @@ public:
   std::vector<int> poll(std::size_t count, int timeout_ms = 5000);
 
   pid_t pid() const { return pid_; }
+  /// Nothing once it has been killed.
   void signal(int number) const;
   /// SIGKILL, and waits for its end.
   void kill();
@@ -42,6 +43,19 @@ public:
 private:
   pid_t pid_ = -1;
   int fd_ = -1;
+};
+
+/// This process's end on the same fabric, with memory that the other one maps.
+struct shared_target {
+  explicit shared_target(const std::string& fabric_name);
+  ~shared_target();
+  shared_target(const shared_target&) = delete;
+  shared_target& operator=(const shared_target&) = delete;
+
+  std::shared_ptr<fabric> net;
+  std::unique_ptr<host> on;
+  void* memory = nullptr;
+  std::unique_ptr<end> e;
 };
 
 std::string to_text(const address& a);
