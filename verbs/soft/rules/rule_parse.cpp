@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading one line of the rule language. Each key has a reader; what keys and actions go together is checked
+// when the whole line was read.
+#include "verbs/soft/rules/rule.hpp"
+#include "verbs/soft/rules/rule_words.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+
+constexpr const char* layer = "soft NIC rule";
+using done = base::expected<void>;
+
+tl::unexpected<base::error> refuse(std::string what) {
+  return base::fail(base::reason::invalid_argument, layer, std::move(what));
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const auto end = text.find_first_of(separators);
+    parts.push_back(text.substr(0, end));
+    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  }
+  return parts;
+}
+
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+// -- keys
+// ------------------------------------------------------------------------------------------------
+
+done read_device(std::string& to, std::string_view value) {
+  to = value == "any" ? "" : std::string{value};
+  return {};
+}
+
+done read_qp(rule& r, std::string_view value) {
+  if (value == "any")
+    return {};
+  const auto number = parse_number("qp", value);
+  if (!number)
+    return base::fail(number.error());
+  if (*number == 0 || *number > 0xffffff)
+    return refuse("qp=" + std::string{value} + " is no queue pair number: 1 to 0xffffff, or any");
+  r.qp = static_cast<std::uint32_t>(*number);
+  return {};
+}
+
+template <class Bits>
+done read_bits(Bits& to, std::span<const rule_word> words, std::string_view kind, std::string_view prefix,
+               std::string_view value) {
+  if (value.empty())
+    return refuse(std::string{kind} + "= needs a value");
+  for (const auto part : split(value, ",")) {
+    if (part == "any") {
+      for (const auto& w : words)
+        to |= Bits{1} << w.value;
+      continue;
+    }
+    const auto found = find_word(words, kind, without_prefix(part, prefix));
+    if (!found)
+      return base::fail(found.error());
+    to |= Bits{1} << *found;
+  }
+  return {};
+}
+
+constexpr std::uint64_t verbs_of(verb first, verb last) {
+  return ((std::uint64_t{1} << (static_cast<int>(last) + 1)) - 1) &
+         ~((std::uint64_t{1} << static_cast<int>(first)) - 1);
+}
+template <class... Verbs>
+constexpr std::uint64_t bits_of(Verbs... v) {
+  return ((std::uint64_t{1} << static_cast<int>(v)) | ...);
+}
+
+constexpr std::array verb_groups{
+    std::pair{std::string_view{"any"}, verbs_of(verb::open_device, verb::get_async_event)},
+    std::pair{std::string_view{"create"},
+              bits_of(verb::alloc_pd, verb::reg_mr, verb::create_comp_channel, verb::create_cq,
+                      verb::create_srq, verb::create_ah, verb::create_qp)},
+    std::pair{std::string_view{"destroy"},
+              bits_of(verb::close_device, verb::dealloc_pd, verb::dereg_mr, verb::destroy_comp_channel,
+                      verb::destroy_cq, verb::destroy_srq, verb::destroy_ah, verb::destroy_qp)},
+    std::pair{std::string_view{"query"}, bits_of(verb::query_device, verb::query_port, verb::query_gid,
+                                                 verb::query_srq, verb::query_qp)}};
+
+done read_verbs(rule& r, std::string_view value) {
+  if (value.empty())
+    return refuse("verb= needs a value");
+  for (const auto part : split(value, ",")) {
+    bool is_group = false;
+    for (const auto& [name, bits] : verb_groups)
+      if (part == name) {
+        r.verbs |= bits;
+        is_group = true;
+      }
+    if (is_group)
+      continue;
+    const auto found =
+        find_word(verb_words(), "verb (or any, create, destroy, query)", without_prefix(part, "ibv_"));
+    if (!found)
+      return base::fail(found.error());
+    r.verbs |= std::uint64_t{1} << *found;
+  }
+  return {};
+}
+
+done read_direction(rule& r, std::string_view value) {
+  static constexpr std::array words{rule_word{"request", static_cast<std::uint32_t>(rule_direction::request)},
+                                    rule_word{"ack", static_cast<std::uint32_t>(rule_direction::ack)},
+                                    rule_word{"tx", static_cast<std::uint32_t>(rule_direction::tx)},
+                                    rule_word{"rx", static_cast<std::uint32_t>(rule_direction::rx)}};
+  const auto found = find_word(words, "direction", value);
+  if (!found)
+    return base::fail(found.error());
+  r.direction = static_cast<rule_direction>(*found);
+  return {};
+}
+
+/// "0", "1-1024", "1025-".
+done read_bytes(rule& r, std::string_view value) {
+  const auto dash = value.find('-');
+  const auto low = parse_number("bytes", value.substr(0, dash));
+  if (!low)
+    return base::fail(low.error());
+  r.bytes_min = r.bytes_max = *low;
+  if (dash == std::string_view::npos)
+    return {};
+  r.bytes_max = UINT64_MAX;
+  if (dash + 1 == value.size())
+    return {};
+  const auto high = parse_number("bytes", value.substr(dash + 1));
+  if (!high)
+    return base::fail(high.error());
+  if (*high < *low)
+    return refuse("bytes=" + std::string{value} + " is empty: say bytes=LOW-HIGH");
+  r.bytes_max = *high;
+  return {};
+}
+
+done read_count(std::uint64_t& to, const char* key, std::string_view value) {
+  const auto number = parse_number(key, value);
+  if (!number)
+    return base::fail(number.error());
+  if (*number == 0)
+    return refuse(std::string{key} + "=0 would never hit: matches are counted from 1");
+  to = *number;
+  return {};
+}
+
+/// Milliseconds, with decimals.
+done read_ms(nanos& to, const char* key, std::string_view value) {
+  const std::string copy{value};
+  char* end = nullptr;
+  const double ms = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end != '\0' || !(ms >= 0 && ms <= 1e12))
+    return refuse(std::string{key} + "=\"" + copy + "\" is no number of milliseconds");
+  to = std::llround(ms * 1e6);
+  return {};
+}
+
+done read_chance(rule& r, std::string_view value) {
+  const std::string copy{value};
+  char* end = nullptr;
+  const double p = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end != '\0' || !(p > 0 && p <= 1))
+    return refuse("chance=\"" + copy + "\" is no probability: above 0, up to 1");
+  r.chance_ppm = static_cast<std::uint32_t>(std::llround(p * 1e6));
+  return {};
+}
+
+// -- actions
+// ---------------------------------------------------------------------------------------------
+
+struct action_text {
+  std::string_view name;
+  std::vector<std::string_view> arguments;
+};
+
+tl::unexpected<base::error> unknown_argument(const action_text& a, std::string_view which, const char* form) {
+  return refuse("do=" + std::string{a.name} + ": \"" + std::string{which} +
+                "\" is not understood, say do=" + form);
+}
+
+/// Reads T as the first argument. `is_optional`: it may be missing.
+done read_time(rule& r, const action_text& a, const char* form, bool is_optional) {
+  if (a.arguments.empty())
+    return is_optional ? done{} : done{refuse("do=" + std::string{a.name} + " needs a time: say do=" + form)};
+  const auto t = parse_span(a.arguments[0]);
+  if (!t)
+    return unknown_argument(a, a.arguments[0], form);
+  r.time = *t;
+  if (a.arguments.size() > 1)
+    return unknown_argument(a, a.arguments[1], form);
+  return {};
+}
+
+done read_status(rule& r, const action_text& a) {
+  constexpr const char* form = "status:STATUS[,garbage][,landed]";
+  if (a.arguments.empty())
+    return refuse("do=status needs a status: say do=" + std::string{form});
+  const auto found =
+      find_word(status_words(), "completion status", without_prefix(a.arguments[0], "IBV_WC_"));
+  if (!found)
+    return base::fail(found.error());
+  r.value = *found;
+  for (std::size_t i = 1; i < a.arguments.size(); ++i) {
+    if (a.arguments[i] == "garbage")
+      r.is_garbage = true;
+    else if (a.arguments[i] == "landed")
+      r.lands = true;
+    else
+      return unknown_argument(a, a.arguments[i], form);
+  }
+  return {};
+}
+
+done read_hold(rule& r, const action_text& a) {
+  constexpr const char* form = "hold_cqe[:T][,alone]";
+  for (const auto part : a.arguments) {
+    if (part == "alone") {
+      r.is_alone = true;
+    } else if (const auto t = parse_span(part); t) {
+      r.time = *t;
+    } else {
+      return unknown_argument(a, part, form);
+    }
+  }
+  return {};
+}
+
+done read_behind(rule& r, const action_text& a) {
+  constexpr const char* form = "cqe_behind:send|recv|other[,T]";
+  r.time = 10'000'000; // nobody waits for ever for what may never come
+  if (a.arguments.empty() || a.arguments.size() > 2)
+    return refuse("do=cqe_behind needs what may pass: say do=" + std::string{form});
+  if (a.arguments[0] == "send")
+    r.behind = cqe_class::send;
+  else if (a.arguments[0] == "recv")
+    r.behind = cqe_class::recv;
+  else if (a.arguments[0] != "other")
+    return unknown_argument(a, a.arguments[0], form);
+  if (a.arguments.size() == 2) {
+    const auto t = parse_span(a.arguments[1]);
+    if (!t)
+      return unknown_argument(a, a.arguments[1], form);
+    r.time = *t;
+  }
+  return {};
+}
+
+done read_word(bool& to, const action_text& a, std::string_view on, std::string_view off, const char* form) {
+  if (a.arguments.size() > 1 || (!a.arguments.empty() && a.arguments[0] != on && a.arguments[0] != off))
+    return unknown_argument(a, a.arguments.back(), form);
+  to = !a.arguments.empty() && a.arguments[0] == on;
+  return {};
+}
+
+done read_errno(rule& r, const action_text& a) {
+  if (a.arguments.size() != 1)
+    return refuse("do=errno needs one name: say do=errno:ENOMEM");
+  const auto found = find_word(errno_words(), "errno", a.arguments[0]);
+  if (!found)
+    return base::fail(found.error());
+  r.value = *found;
+  return {};
+}
+
+done read_repeat(std::uint32_t& to, const action_text& a, std::string_view text, const char* form) {
+  const auto n = parse_number(a.name, text);
+  if (!n || *n == 0 || *n > 100'000)
+    return refuse("do=" + std::string{a.name} + ": \"" + std::string{text} +
+                  "\" is no number of times from 1 to 100000, say do=" + form);
+  to = static_cast<std::uint32_t>(*n);
+  return {};
+}
+
+done read_raise(rule& r, const action_text& a) {
+  constexpr const char* form = "raise:EVENT[,N]";
+  if (a.arguments.empty() || a.arguments.size() > 2)
+    return refuse("do=raise needs an event: say do=" + std::string{form});
+  const auto type = parse_event(a.arguments[0]);
+  if (!type)
+    return base::fail(type.error());
+  r.value = static_cast<std::uint32_t>(*type);
+  return a.arguments.size() == 2 ? read_repeat(r.repeat, a, a.arguments[1], form) : done{};
+}
+
+done read_link(rule& r, const action_text& a) {
+  constexpr const char* form = "link:up|down[,quiet]";
+  if (a.arguments.empty() || a.arguments.size() > 2 || (a.arguments.size() == 2 && a.arguments[1] != "quiet"))
+    return refuse("do=link is not understood: say do=" + std::string{form});
+  if (a.arguments[0] != "up" && a.arguments[0] != "down")
+    return unknown_argument(a, a.arguments[0], form);
+  r.value = a.arguments[0] == "up" ? 1 : 0;
+  r.is_quiet = a.arguments.size() == 2;
+  return {};
+}
+
+done read_action(rule& r, std::string_view value) {
+  const auto colon = value.find(':');
+  // Without a colon a comma may still begin the words behind a missing time: hold_cqe,alone.
+  const auto name_end = std::min(colon, value.find(','));
+  const action_text a{value.substr(0, name_end), name_end == std::string_view::npos
+                                                     ? std::vector<std::string_view>{}
+                                                     : split(value.substr(name_end + 1), ",")};
+  const auto found = find_word(action_words(), "action", a.name);
+  if (!found)
+    return base::fail(found.error());
+  r.action = static_cast<rule_action>(*found);
+  switch (r.action) {
+  case rule_action::delay: return read_time(r, a, "delay:T", false);
+  case rule_action::hold_dma: return read_time(r, a, "hold_dma:T", false);
+  case rule_action::reorder: return read_time(r, a, "reorder[:T]", true);
+  case rule_action::duplicate: return read_time(r, a, "duplicate[:T]", true);
+  case rule_action::status: return read_status(r, a);
+  case rule_action::hold_cqe: return read_hold(r, a);
+  case rule_action::cqe_behind: return read_behind(r, a);
+  case rule_action::hang: return read_word(r.is_hard, a, "hard", "soft", "hang[:soft|hard]");
+  case rule_action::no_flush: return read_word(r.is_marker, a, "marker", "any", "no_flush[:any|marker]");
+  case rule_action::fail: return read_errno(r, a);
+  case rule_action::burst:
+    if (a.arguments.size() != 1)
+      return refuse("do=burst needs a number: say do=burst:N");
+    return read_repeat(r.repeat, a, a.arguments[0], "burst:N");
+  case rule_action::raise: return read_raise(r, a);
+  case rule_action::link: return read_link(r, a);
+  case rule_action::drop:
+  case rule_action::ignore:
+  case rule_action::late_cqe:
+  case rule_action::swallow: break;
+  }
+  if (!a.arguments.empty())
+    return refuse("do=" + std::string{a.name} + " takes no argument");
+  return {};
+}
+
+struct key_reader {
+  std::string_view name;
+  done (*read)(rule&, std::string_view);
+  std::uint32_t targets; ///< bits of rule_target for which it means something
+};
+
+constexpr std::uint32_t on_work = 1U << static_cast<int>(rule_target::work);
+constexpr std::uint32_t on_verb = 1U << static_cast<int>(rule_target::verb);
+constexpr std::uint32_t on_event = 1U << static_cast<int>(rule_target::event);
+constexpr std::uint32_t on_timer = 1U << static_cast<int>(rule_target::timer);
+constexpr std::uint32_t counted = on_work | on_verb | on_event;
+
+constexpr std::array<key_reader, 18> keys{{
+    {"dev", [](rule& r, std::string_view v) { return read_device(r.device, v); }, counted | on_timer},
+    {"peer", [](rule& r, std::string_view v) { return read_device(r.peer, v); }, on_work},
+    {"qp", read_qp, counted | on_timer},
+    {"op", [](rule& r, std::string_view v) { return read_bits(r.ops, op_words(), "operation", "", v); },
+     on_work},
+    {"dir", read_direction, on_work},
+    {"bytes", read_bytes, on_work},
+    {"verb", read_verbs, on_verb},
+    {"state",
+     [](rule& r, std::string_view v) {
+       return read_bits(r.states_to, state_words(), "queue pair state", "IBV_QPS_", v);
+     },
+     on_verb},
+    {"from",
+     [](rule& r, std::string_view v) {
+       return read_bits(r.states_from, state_words(), "queue pair state", "IBV_QPS_", v);
+     },
+     on_verb},
+    {"event",
+     [](rule& r, std::string_view v) { return read_bits(r.events, event_words(), "event", "IBV_EVENT_", v); },
+     on_event},
+    {"nth", [](rule& r, std::string_view v) { return read_count(r.nth, "nth", v); }, counted},
+    {"every", [](rule& r, std::string_view v) { return read_count(r.every, "every", v); }, counted},
+    {"first", [](rule& r, std::string_view v) { return read_count(r.first, "first", v); }, counted},
+    {"skip", [](rule& r, std::string_view v) { return read_count(r.skip, "skip", v); }, counted},
+    {"count", [](rule& r, std::string_view v) { return read_count(r.count, "count", v); }, counted},
+    {"chance", read_chance, counted},
+    {"after_ms", [](rule& r, std::string_view v) { return read_ms(r.after, "after_ms", v); },
+     counted | on_timer},
+    {"for_ms", [](rule& r, std::string_view v) { return read_ms(r.during, "for_ms", v); }, counted},
+}};
+
+std::string accepted_keys() {
+  std::string all;
+  for (const auto& key : keys)
+    all += std::string{key.name} + ", ";
+  return all + "do";
+}
+
+// -- what goes together
+// -----------------------------------------------------------------------------------
+
+std::uint32_t targets_of(rule_action action) noexcept {
+  switch (action) {
+  case rule_action::delay: return on_work | on_verb | on_event;
+  case rule_action::fail:
+  case rule_action::ignore:
+  case rule_action::late_cqe: return on_verb;
+  case rule_action::swallow:
+  case rule_action::burst: return on_event;
+  case rule_action::raise:
+  case rule_action::link: return on_timer;
+  default: return on_work;
+  }
+}
+
+const char* name_of_target(rule_target t) noexcept {
+  switch (t) {
+  case rule_target::work: return "a rule about work requests";
+  case rule_target::verb: return "a rule about verbs";
+  case rule_target::event: return "a rule about events";
+  case rule_target::timer: return "a rule that acts by itself";
+  }
+  return "a rule";
+}
+
+done check_work(const rule& r) {
+  const bool is_packet = r.action == rule_action::drop || r.action == rule_action::delay ||
+                         r.action == rule_action::duplicate || r.action == rule_action::reorder;
+  const std::string action = name_of(action_words(), static_cast<std::uint32_t>(r.action));
+  if (!is_packet && r.direction != rule_direction::request)
+    return refuse("do=" + action + " is about requests: dir=request only");
+  if ((r.action == rule_action::duplicate || r.action == rule_action::reorder) &&
+      r.direction == rule_direction::ack)
+    return refuse("do=" + action + " is about payload: dir=request, tx or rx");
+  constexpr auto recv = std::uint32_t{1} << static_cast<int>(work_op::recv);
+  const bool is_of_completion = r.action == rule_action::status || r.action == rule_action::hold_cqe ||
+                                r.action == rule_action::cqe_behind || r.action == rule_action::no_flush;
+  if ((r.ops & recv) != 0 && !is_of_completion)
+    return refuse("do=" + action +
+                  " means nothing for op=recv: say status, hold_cqe, cqe_behind or no_flush");
+  return {};
+}
+
+done check_verb(const rule& r) {
+  constexpr auto modify = bits_of(verb::modify_qp);
+  if ((r.states_to | r.states_from) != 0 && (r.verbs & modify) == 0)
+    return refuse("state= and from= are about verb=modify_qp");
+  if (r.action == rule_action::ignore && r.verbs != modify)
+    return refuse("do=ignore is for verb=modify_qp only");
+  if (r.action == rule_action::late_cqe && (r.verbs & ~(modify | bits_of(verb::destroy_qp))) != 0)
+    return refuse("do=late_cqe is for verb=destroy_qp and verb=modify_qp only");
+  return {};
+}
+
+} // namespace
+
+base::expected<rule> parse_rule(std::string_view text) {
+  if (text.size() > max_rule_text)
+    return refuse("a rule has at most " + std::to_string(max_rule_text) + " characters");
+  rule r;
+  bool has_action = false;
+  std::vector<const key_reader*> used;
+  for (const auto token : split(text.substr(0, text.find('#')), " \t\r\n")) {
+    if (token.empty())
+      continue;
+    const auto equals = token.find('=');
+    if (equals == std::string_view::npos)
+      return refuse('"' + std::string{token} + "\" is no key=value; keys are " + accepted_keys());
+    const auto name = token.substr(0, equals);
+    const auto value = token.substr(equals + 1);
+    if (name == "do") {
+      if (has_action)
+        return refuse("do= stands twice: one rule does one thing");
+      has_action = true;
+      if (auto read = read_action(r, value); !read)
+        return base::fail(read.error());
+      continue;
+    }
+    const key_reader* found = nullptr;
+    for (const auto& key : keys)
+      if (key.name == name)
+        found = &key;
+    if (found == nullptr)
+      return refuse("there is no key \"" + std::string{name} + "\"; keys are " + accepted_keys());
+    for (const auto* key : used)
+      if (key == found)
+        return refuse("the key \"" + std::string{name} + "\" stands twice");
+    used.push_back(found);
+    if (auto read = found->read(r, value); !read)
+      return base::fail(read.error());
+  }
+  if (!has_action)
+    return refuse("a rule needs do=ACTION");
+  if (r.verbs != 0 && r.events != 0)
+    return refuse("verb= and event= exclude each other");
+  const bool acts_alone = r.action == rule_action::raise || r.action == rule_action::link;
+  r.target = acts_alone      ? rule_target::timer
+             : r.verbs != 0  ? rule_target::verb
+             : r.events != 0 ? rule_target::event
+                             : rule_target::work;
+  const auto bit = 1U << static_cast<int>(r.target);
+  if ((targets_of(r.action) & bit) == 0)
+    return refuse("do=" + std::string{name_of(action_words(), static_cast<std::uint32_t>(r.action))} +
+                  " does not go with " + name_of_target(r.target));
+  for (const auto* key : used)
+    if ((key->targets & bit) == 0)
+      return refuse("the key \"" + std::string{key->name} + "\" does not go with " +
+                    name_of_target(r.target));
+  if (r.target == rule_target::work)
+    if (auto good = check_work(r); !good)
+      return base::fail(good.error());
+  if (r.target == rule_target::verb)
+    if (auto good = check_verb(r); !good)
+      return base::fail(good.error());
+  return r;
+}
+
+} // namespace actor_rdma::verbs::soft
