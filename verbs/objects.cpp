@@ -133,7 +133,8 @@ base::expected<std::vector<gid_entry>> context::query_gids(std::uint8_t port) co
       continue;
     if (error != 0)
       return base::fail(failed("ibv_query_gid_ex", name_, error));
-    all.push_back({entry.gid, i, entry.gid_type});
+    all.push_back(
+        {entry.gid, i, entry.gid_type, entry.ndev_ifindex, table_->interface_is_up(handle_, entry)});
   }
   return all;
 }

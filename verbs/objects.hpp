@@ -33,6 +33,8 @@ struct gid_entry {
   union ibv_gid gid {};
   std::uint32_t index = 0;
   std::uint32_t type = IBV_GID_TYPE_IB;
+  std::uint32_t interface_index = 0;
+  bool interface_up = true;
 };
 
 /// An open device. Its async fd is O_NONBLOCK.

@@ -34,6 +34,8 @@ struct provider {
   int (*query_gid)(ibv_context*, std::uint8_t, int, union ibv_gid*) = nullptr;
   /// Type (RoCE v1, v2, IB) and interface index of one GID; ENODATA for an empty slot.
   int (*query_gid_ex)(ibv_context*, std::uint32_t port, std::uint32_t index, ibv_gid_entry*) = nullptr;
+  /// Whether the network interface behind a GID is up; true where there is none (InfiniBand).
+  bool (*interface_is_up)(ibv_context*, const ibv_gid_entry&) = nullptr;
   ibv_pd* (*alloc_pd)(ibv_context*) = nullptr;
   int (*dealloc_pd)(ibv_pd*) = nullptr;
   ibv_mr* (*reg_mr)(ibv_pd*, void*, std::size_t, int) = nullptr;

@@ -9,6 +9,10 @@
 #include <string>
 
 #include <dlfcn.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 namespace actor_rdma::verbs {
 
@@ -33,6 +37,20 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out) {
 
 int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* out) {
   return sized_query_gid_ex(context, port, index, out, 0, sizeof *out);
+}
+
+/// As the kernel says. A GID whose interface cannot be asked (another network namespace) is given the benefit
+/// of the doubt: the port's state decides then.
+bool interface_is_up(ibv_context*, const ibv_gid_entry& gid) {
+  ifreq request{};
+  if (gid.ndev_ifindex == 0 || ::if_indextoname(gid.ndev_ifindex, request.ifr_name) == nullptr)
+    return true;
+  const int s = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (s < 0)
+    return true;
+  const bool known = ::ioctl(s, SIOCGIFFLAGS, &request) == 0;
+  ::close(s);
+  return !known || (request.ifr_flags & IFF_UP) != 0;
 }
 
 base::expected<std::vector<ibv_device*>> list_devices() {
@@ -83,6 +101,7 @@ loaded load_table() {
   t.list_devices = list_devices;
   t.query_port = query_port;
   t.query_gid_ex = query_gid_ex;
+  t.interface_is_up = interface_is_up;
   lib.load("ibv_get_device_list", get_device_list);
   lib.load("ibv_query_port", old_query_port);
   lib.load("_ibv_query_gid_ex", sized_query_gid_ex);

@@ -3,13 +3,13 @@
 // Queries. None of them blocks or changes anything.
 #include "verbs/soft/attributes.hpp"
 
+#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,11 +29,6 @@ std::uint64_t guid_of(std::uint32_t device) {
   const auto gid = make_gid(device, 0);
   std::memcpy(&guid, &gid.raw[8], sizeof guid);
   return guid;
-}
-
-/// IBV_MTU_256 is 1, and each next one is twice as long.
-ibv_mtu mtu_of_bytes(std::uint32_t bytes) {
-  return static_cast<ibv_mtu>(std::countr_zero(bytes) - 7);
 }
 
 } // namespace
@@ -69,13 +64,14 @@ int query_device(ibv_context* context, ibv_device_attr* out) {
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
   if (port != 1)
     return EINVAL;
-  const auto& device = soft_context::of(context).device().entry();
-  const bool is_up = device.link_seq.load(std::memory_order_acquire) % 2 == 0;
+  const auto& entry = soft_context::of(context).device().entry();
+  const bool is_up = entry.link_seq.load(std::memory_order_acquire) % 2 == 0;
   ibv_port_attr a{};
   a.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   a.max_mtu = IBV_MTU_4096;
-  a.active_mtu = mtu_of_bytes(device.mtu.load(std::memory_order_relaxed));
-  a.gid_tbl_len = static_cast<int>(gid_table_length);
+  a.active_mtu = mtu_value(entry.mtu.load(std::memory_order_acquire));
+  a.lid = static_cast<std::uint16_t>(entry.lid.load(std::memory_order_acquire));
+  a.gid_tbl_len = static_cast<int>(layout::gids_per_port);
   a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = max_message_bytes;
   a.pkey_tbl_len = 1;
@@ -89,27 +85,35 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std:
 }
 
 int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
-  if (port != 1 || index < 0 || static_cast<std::uint32_t>(index) >= gid_table_length) {
+  if (port != 1 || index < 0 || static_cast<std::uint32_t>(index) >= layout::gids_per_port) {
     errno = EINVAL;
     return -1;
   }
   *out = {}; // an empty place reads as zeros
-  if (static_cast<std::uint32_t>(index) < gids_per_device)
-    *out = make_gid(soft_context::of(context).device().index(), static_cast<std::uint32_t>(index));
+  if (const auto row =
+          read_gid(soft_context::of(context).device().entry(), static_cast<std::uint32_t>(index)))
+    *out = row->value;
   return 0;
 }
 
 int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* out) {
-  if (port != 1 || index >= gid_table_length)
+  if (port != 1 || index >= layout::gids_per_port)
     return EINVAL;
-  if (index >= gids_per_device)
+  const auto row = read_gid(soft_context::of(context).device().entry(), index);
+  if (!row)
     return ENODATA;
   *out = {};
-  out->gid = make_gid(soft_context::of(context).device().index(), index);
+  out->gid = row->value;
   out->gid_index = index;
   out->port_num = port;
-  out->gid_type = index % 2 == 0 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+  out->gid_type = row->type;
+  out->ndev_ifindex = row->interface_index;
   return 0;
+}
+
+bool interface_is_up(ibv_context* context, const ibv_gid_entry& gid) {
+  const auto row = read_gid(soft_context::of(context).device().entry(), gid.gid_index);
+  return row && row->interface_up;
 }
 
 const char* wc_status_name(ibv_wc_status status) {
@@ -148,6 +152,8 @@ const char* event_type_name(ibv_event_type type) {
   case IBV_EVENT_QP_ACCESS_ERR: return "local access violation work queue error";
   case IBV_EVENT_PORT_ACTIVE: return "port active";
   case IBV_EVENT_PORT_ERR: return "port error";
+  case IBV_EVENT_GID_CHANGE: return "GID table change";
+  case IBV_EVENT_LID_CHANGE: return "LID change";
   default: return "unknown";
   }
 }

@@ -16,6 +16,8 @@ namespace actor_rdma::verbs::soft {
 [[nodiscard]] int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out);
 [[nodiscard]] int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
                                ibv_gid_entry* out);
+/// Whether the network interface behind a GID is up.
+[[nodiscard]] bool interface_is_up(ibv_context* context, const ibv_gid_entry& gid);
 [[nodiscard]] const char* wc_status_name(ibv_wc_status status);
 [[nodiscard]] const char* event_type_name(ibv_event_type type);
 

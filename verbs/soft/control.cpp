@@ -4,10 +4,12 @@
 // announcing it makes the processes look at what was stuck.
 #include "verbs/soft/control.hpp"
 
+#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
 
+#include <mutex>
 #include <string>
 
 namespace actor_rdma::verbs::soft {
@@ -33,10 +35,32 @@ base::expected<void> apply(runtime& rt, std::string_view name, log_kind kind, st
   if (!change(device))
     return {};
   write_log(t, rt.now(), kind, device, 0, detail);
-  if (kind != log_kind::mode_changed)
+  if (kind != log_kind::mode_changed && kind != log_kind::address_changed)
     note_fault_change(t, rt.now());
   rt.announce_change();
   return {};
+}
+
+/// One change of a port's GID table. Tables have one writer at a time: the segment's lock keeps other
+/// processes out, the mutex other threads of this one.
+std::mutex gid_writer;
+template <class Change>
+base::expected<void> change_gids(runtime& rt, std::string_view name, std::uint32_t index, Change change) {
+  if (index >= layout::gids_per_port)
+    return base::fail(base::reason::invalid_argument, layer,
+                      "a GID index is 0 to " + std::to_string(layout::gids_per_port - 1) + ", not " +
+                          std::to_string(index));
+  std::lock_guard lock{gid_writer};
+  if (!rt.memory().lock())
+    return base::fail(base::reason::busy, layer, "a stopped process holds the fabric's lock");
+  auto outcome = apply(rt, name, log_kind::address_changed, index, [&](layout::device_entry& d) {
+    if (!change(d))
+      return false;
+    d.gid_epoch.fetch_add(1, std::memory_order_seq_cst);
+    return true;
+  });
+  rt.memory().unlock();
+  return outcome;
 }
 
 } // namespace
@@ -103,6 +127,73 @@ base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_
   return {};
 }
 
+base::expected<void> set_gid(runtime& rt, std::string_view device, const gid_row& row) {
+  if (row.type > IBV_GID_TYPE_ROCE_V2)
+    return base::fail(base::reason::invalid_argument, layer, "a GID's type is IB, RoCE v1 or RoCE v2");
+  if (is_same_gid(row.value, ibv_gid{}))
+    return base::fail(base::reason::invalid_argument, layer, "a GID cannot be all zeros");
+  return change_gids(rt, device, row.index, [&](layout::device_entry& d) {
+    write_gid(d, row.index, row);
+    return true;
+  });
+}
+
+base::expected<void> delete_gid(runtime& rt, std::string_view device, std::uint32_t index) {
+  return change_gids(rt, device, index, [&](layout::device_entry& d) {
+    const bool was_there = read_gid(d, index).has_value();
+    write_gid(d, index, std::nullopt);
+    return was_there;
+  });
+}
+
+base::expected<void> move_gid(runtime& rt, std::string_view device, std::uint32_t from, std::uint32_t to) {
+  if (from >= layout::gids_per_port)
+    return change_gids(rt, device, from, [](layout::device_entry&) { return false; });
+  bool was_there = false;
+  auto outcome = change_gids(rt, device, to, [&](layout::device_entry& d) {
+    const auto row = read_gid(d, from);
+    was_there = row.has_value();
+    if (!row || from == to)
+      return false;
+    write_gid(d, to, row);
+    write_gid(d, from, std::nullopt);
+    return true;
+  });
+  if (outcome && !was_there)
+    return base::fail(base::reason::not_found, layer,
+                      "the place " + std::to_string(from) + " of the GID table is empty");
+  return outcome;
+}
+
+base::expected<std::vector<gid_row>> list_gids(const runtime& rt, std::string_view device) {
+  const auto index = find_device(rt, device);
+  if (!index)
+    return base::fail(index.error());
+  std::vector<gid_row> rows;
+  for (std::uint32_t i = 0; i < layout::gids_per_port; ++i)
+    if (const auto row = read_gid(rt.tables().devices[*index], i))
+      rows.push_back(*row);
+  return rows;
+}
+
+base::expected<void> set_mtu(runtime& rt, std::string_view device, std::uint32_t bytes) {
+  if (!is_mtu(bytes))
+    return base::fail(base::reason::invalid_argument, layer,
+                      "an MTU is 256, 512, 1024, 2048 or 4096 bytes, not " + std::to_string(bytes));
+  return apply(rt, device, log_kind::address_changed, bytes, [&](layout::device_entry& d) {
+    return d.mtu.exchange(bytes, std::memory_order_seq_cst) != bytes;
+  });
+}
+
+base::expected<void> set_lid(runtime& rt, std::string_view device, std::uint16_t lid) {
+  return apply(rt, device, log_kind::address_changed, lid, [&](layout::device_entry& d) {
+    if (d.lid.exchange(lid, std::memory_order_seq_cst) == lid)
+      return false;
+    d.lid_epoch.fetch_add(1, std::memory_order_seq_cst);
+    return true;
+  });
+}
+
 std::vector<device_state> list_devices(const runtime& rt) {
   std::vector<device_state> all;
   for (const auto& d : rt.tables().devices) {
@@ -119,6 +210,8 @@ std::vector<device_state> list_devices(const runtime& rt) {
     s.open_mrs = d.open_mrs.load(std::memory_order_acquire);
     s.bytes_sent = d.bytes_sent.load(std::memory_order_acquire);
     s.stuck_wrs = d.stuck_wrs.load(std::memory_order_acquire);
+    s.mtu = d.mtu.load(std::memory_order_acquire);
+    s.lid = d.lid.load(std::memory_order_acquire);
     all.push_back(std::move(s));
   }
   return all;

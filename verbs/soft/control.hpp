@@ -24,6 +24,13 @@ namespace actor_rdma::verbs::soft {
 [[nodiscard]] base::expected<void> set_delay(runtime& rt, std::string_view device, base::duration by);
 [[nodiscard]] base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mode);
 [[nodiscard]] base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s);
+[[nodiscard]] base::expected<void> set_gid(runtime& rt, std::string_view device, const gid_row& row);
+[[nodiscard]] base::expected<void> delete_gid(runtime& rt, std::string_view device, std::uint32_t index);
+[[nodiscard]] base::expected<void> move_gid(runtime& rt, std::string_view device, std::uint32_t from,
+                                            std::uint32_t to);
+[[nodiscard]] base::expected<std::vector<gid_row>> list_gids(const runtime& rt, std::string_view device);
+[[nodiscard]] base::expected<void> set_mtu(runtime& rt, std::string_view device, std::uint32_t bytes);
+[[nodiscard]] base::expected<void> set_lid(runtime& rt, std::string_view device, std::uint16_t lid);
 [[nodiscard]] std::vector<device_state> list_devices(const runtime& rt);
 
 } // namespace actor_rdma::verbs::soft

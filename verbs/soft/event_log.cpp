@@ -24,7 +24,7 @@ struct record {
 };
 static_assert(sizeof(record) <= sizeof(std::array<std::uint64_t, layout::log_words>));
 
-constexpr std::array<const char*, 20> names{"attach",
+constexpr std::array<const char*, 21> names{"attach",
                                             "detach",
                                             "link_down",
                                             "link_up",
@@ -33,6 +33,7 @@ constexpr std::array<const char*, 20> names{"attach",
                                             "delay_on",
                                             "delay_off",
                                             "mode_changed",
+                                            "address_changed",
                                             "posted",
                                             "swallowed",
                                             "landed_late",

@@ -63,6 +63,24 @@ public:
   base::expected<void> set_rate(std::string_view d, double gbit_s) override {
     return soft::set_rate(*rt_, d, gbit_s);
   }
+  base::expected<void> set_gid(std::string_view d, const gid_row& row) override {
+    return soft::set_gid(*rt_, d, row);
+  }
+  base::expected<void> delete_gid(std::string_view d, std::uint32_t index) override {
+    return soft::delete_gid(*rt_, d, index);
+  }
+  base::expected<void> move_gid(std::string_view d, std::uint32_t from, std::uint32_t to) override {
+    return soft::move_gid(*rt_, d, from, to);
+  }
+  base::expected<std::vector<gid_row>> gids(std::string_view d) const override {
+    return soft::list_gids(*rt_, d);
+  }
+  base::expected<void> set_mtu(std::string_view d, std::uint32_t bytes) override {
+    return soft::set_mtu(*rt_, d, bytes);
+  }
+  base::expected<void> set_lid(std::string_view d, std::uint16_t lid) override {
+    return soft::set_lid(*rt_, d, lid);
+  }
   std::vector<device_state> devices() const override { return list_devices(*rt_); }
   std::vector<log_entry> read_log(std::uint64_t from, std::uint64_t& next) const override {
     return soft::read_log(rt_->tables(), from, next);

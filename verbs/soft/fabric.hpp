@@ -42,6 +42,18 @@ struct device_limits {
   std::uint32_t max_res_rd_atom = 1U << 20;
 };
 
+/// One place of a port's GID table.
+struct gid_row {
+  std::uint32_t index = 0;
+  union ibv_gid value {};
+  std::uint32_t type = IBV_GID_TYPE_ROCE_V2; ///< ibv_gid_type
+  std::uint32_t interface_index = 1;         ///< 24 bits
+  bool interface_up = true;
+};
+/// "fe80::1", "::ffff:10.0.0.1" or "10.0.0.1".
+std::optional<ibv_gid> parse_gid(const std::string& text);
+std::string to_text(const ibv_gid& gid);
+
 struct device_options {
   std::string name = "soft0";
   nic_mode mode = nic_mode::immediate;
@@ -49,6 +61,7 @@ struct device_options {
   base::duration latency = std::chrono::microseconds{5}; ///< paced only; one way
   std::uint32_t mtu = 4096; ///< of the port, bytes: 256, 512, 1024, 2048 or 4096. No path MTU may exceed it.
   device_limits limits;
+  std::vector<gid_row> gids; ///< of the port; empty: a table of its own
 };
 
 struct fabric_options {
@@ -74,10 +87,11 @@ enum class log_kind : std::uint8_t {
   delay_on,
   delay_off,
   mode_changed,
-  posted,       ///< a WR was posted; logged only while a fault is set or was set in the last second
-  swallowed,    ///< a WR met a hang: it will never complete
-  landed_late,  ///< a delayed payload reached memory
-  dropped_late, ///< a delayed payload was refused at landing (QP, generation, state, key or range)
+  address_changed, ///< GID table, LID or MTU of a port
+  posted,          ///< a WR was posted; logged only while a fault is set or was set in the last second
+  swallowed,       ///< a WR met a hang: it will never complete
+  landed_late,     ///< a delayed payload reached memory
+  dropped_late,    ///< a delayed payload was refused at landing (QP, generation, state, key or range)
   flushed,
   retry_exceeded,
   remote_access_error,
@@ -110,6 +124,8 @@ struct device_state {
   std::uint32_t open_mrs = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t stuck_wrs = 0;
+  std::uint32_t mtu = 4096;
+  std::uint32_t lid = 0;
 };
 
 class host;
@@ -141,6 +157,16 @@ public:
   virtual base::expected<void> set_delay(std::string_view device, base::duration by) = 0;
   virtual base::expected<void> set_mode(std::string_view device, nic_mode mode) = 0;
   virtual base::expected<void> set_rate(std::string_view device, double gbit_s) = 0;
+  /// Fills a place of the port's GID table; the device raises IBV_EVENT_GID_CHANGE. A QP whose source GID is
+  /// no longer at its index cannot send, and what is sent to an address that no device has is lost.
+  virtual base::expected<void> set_gid(std::string_view device, const gid_row& row) = 0;
+  virtual base::expected<void> delete_gid(std::string_view device, std::uint32_t index) = 0;
+  /// One change: the address is at no time missing. What was at `to` is gone.
+  virtual base::expected<void> move_gid(std::string_view device, std::uint32_t from, std::uint32_t to) = 0;
+  virtual base::expected<std::vector<gid_row>> gids(std::string_view device) const = 0;
+  /// A port raises no event for it. Packets that are longer than the MTU of either port get lost.
+  virtual base::expected<void> set_mtu(std::string_view device, std::uint32_t bytes) = 0;
+  virtual base::expected<void> set_lid(std::string_view device, std::uint16_t lid) = 0;
   virtual std::vector<device_state> devices() const = 0;
   /// Log entries with sequence number >= `from`; `next` is where to go on. The log is a ring: old entries are
   /// lost.

@@ -24,7 +24,7 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 2;                // changes with anything below
+inline constexpr std::uint32_t version = 3;                // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
@@ -35,6 +35,7 @@ inline constexpr std::uint32_t hazards_per_process =
 inline constexpr std::uint32_t log_capacity = 1U << 14;
 inline constexpr std::uint32_t log_words = 16;
 inline constexpr std::uint32_t max_name = 63;
+inline constexpr std::uint32_t gids_per_port = 16;
 
 /// A thread that executes work says here what it touches, before it checks that it may. Whoever takes a queue
 /// pair or a memory region away marks it dead first and then waits for the slots that name it: one of the two
@@ -58,6 +59,13 @@ struct alignas(64) process_entry {
   std::array<hazard_slot, hazards_per_process> hazards;
 };
 
+/// One place of a port's GID table. A new value is written beside the one that readers use, and `meta`, which
+/// says which of the two holds, is written last: nobody waits for a writer that was stopped half-way.
+struct gid_place {
+  std::atomic<std::uint64_t> meta; // 0: empty from the start; see addressing.cpp
+  std::array<std::array<std::atomic<std::uint64_t>, 2>, 2> value;
+};
+
 struct alignas(64) device_entry {
   std::atomic<std::uint32_t> used;
   std::atomic<std::uint32_t> generation;
@@ -65,10 +73,13 @@ struct alignas(64) device_entry {
   std::atomic<std::uint32_t> link_seq; // counts changes: even is up
   std::atomic<std::uint32_t> hang;
   std::atomic<std::uint32_t> mode;
-  std::atomic<std::uint32_t> mtu; // of the port, bytes
   std::atomic<nanos> delay;
   std::atomic<nanos> latency;
   std::atomic<std::uint64_t> fs_per_byte; // femtoseconds on the wire, so that odd rates are exact
+  std::atomic<std::uint32_t> gid_epoch;   // counts changes of the GID table
+  std::atomic<std::uint32_t> lid_epoch;
+  std::atomic<std::uint32_t> lid;
+  std::atomic<std::uint32_t> mtu;         // active MTU of the port, bytes
   alignas(64) std::atomic<nanos> tx_free; // when the last reserved byte will have left, arrived
   std::atomic<nanos> rx_free;
   alignas(64) std::atomic<std::uint64_t> bytes_sent;
@@ -76,6 +87,7 @@ struct alignas(64) device_entry {
   std::atomic<std::uint32_t> open_qps;
   std::atomic<std::uint32_t> open_mrs;
   std::array<char, max_name + 1> name; // "host/soft0", written before `used`
+  std::array<gid_place, gids_per_port> gids;
 };
 
 /// `word` is generation << 8 | state, where state is 0 (absent) or 1 + ibv_qp_state. The owner writes all of
@@ -123,6 +135,7 @@ struct alignas(64) header {
   std::atomic<std::uint32_t> next_qp; // where the search for a free slot begins: not soon where one was freed
   std::atomic<std::uint32_t> next_mr;
   std::atomic<std::uint32_t> next_pd;
+  std::atomic<std::uint32_t> device_slots;             // no slot from here on has ever been used
   alignas(64) std::atomic<std::uint32_t> change_epoch; // counts control changes
   std::atomic<nanos> log_posts_until;                  // 0: never, `never`: while a fault is set
   alignas(64) std::atomic<std::uint64_t> log_head;

@@ -3,6 +3,7 @@
 // Which options a device can have.
 #include "verbs/soft/limits.hpp"
 
+#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/layout.hpp"
 
 #include <fmt/format.h>
@@ -40,14 +41,13 @@ std::string check_options(const device_options& options) {
   }
   if (options.limits.max_mr_size > most.max_mr_size)
     return fmt::format("max_mr_size is 0 to {}, not {}", most.max_mr_size, options.limits.max_mr_size);
-  switch (options.mtu) {
-  case 256:
-  case 512:
-  case 1024:
-  case 2048:
-  case 4096: return {};
-  default: return fmt::format("mtu is 256, 512, 1024, 2048 or 4096, not {}", options.mtu);
-  }
+  if (!is_mtu(options.mtu))
+    return fmt::format("mtu is 256, 512, 1024, 2048 or 4096, not {}", options.mtu);
+  for (const auto& row : options.gids)
+    if (row.index >= layout::gids_per_port || row.type > IBV_GID_TYPE_ROCE_V2)
+      return fmt::format("a GID has index 0 to {} and type IB, RoCE v1 or RoCE v2, not index {}, type {}",
+                         layout::gids_per_port - 1, row.index, row.type);
+  return {};
 }
 
 } // namespace actor_rdma::verbs::soft

@@ -220,6 +220,7 @@ provider make_provider() {
   };
   p.query_gid = query_gid;
   p.query_gid_ex = query_gid_ex;
+  p.interface_is_up = interface_is_up;
   p.alloc_pd = alloc_pd;
   p.dealloc_pd = dealloc_pd;
   p.reg_mr = reg_mr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Executing one work request: the requester's own checks, and the memory that it names.
+#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/tables.hpp"
 
@@ -10,17 +11,26 @@ namespace actor_rdma::verbs::soft {
 
 bool soft_qp::find_responder() noexcept {
   const auto& rt = context_.rt();
-  if (has_peer_) {
+  if (has_peer_ && is_still_addressed()) {
     const auto word = rt.tables().qps[peer_.qp_index].word.load(std::memory_order_seq_cst);
     if (qp_generation(word) == peer_.generation && qp_responds(word) &&
         rt.tables().devices[peer_.device].generation.load(std::memory_order_relaxed) ==
             peer_.device_generation)
       return true;
   }
-  has_peer_ = resolve(rt, attributes_.ah_attr.grh.dgid, attributes_.dest_qp_num, context_.device().index(),
+  own_gid_epoch_ = device().gid_epoch.load(std::memory_order_seq_cst);
+  const auto source = read_gid(device(), attributes_.ah_attr.grh.sgid_index);
+  has_peer_ = source && is_same_gid(source->value, source_gid_) && // else it has no address to send from
+              resolve(rt, attributes_.ah_attr.grh.dgid, attributes_.dest_qp_num, context_.device().index(),
                       qp_num, peer_);
   region_ = {};
   return has_peer_;
+}
+
+bool soft_qp::is_still_addressed() const noexcept {
+  return device().gid_epoch.load(std::memory_order_relaxed) == own_gid_epoch_ &&
+         context_.rt().tables().devices[peer_.device].gid_epoch.load(std::memory_order_relaxed) ==
+             peer_.gid_epoch;
 }
 
 bool soft_qp::is_wire_open() const noexcept {
@@ -86,6 +96,7 @@ request soft_qp::request_of(const send_slot& slot) const noexcept {
   r.psn = slot.psn;
   r.packets = slot.packets;
   r.path_mtu = 1U << mtu_shift_;
+  r.port_mtu = device().mtu.load(std::memory_order_relaxed);
   return r;
 }
 

@@ -122,7 +122,7 @@ bool soft_qp::is_clear() noexcept {
   return done_ == sent_ && !is_lost_ && !is_hung_ &&
          own.mode.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(nic_mode::paced) &&
          own.hang.load(std::memory_order_relaxed) == 0 && own.delay.load(std::memory_order_relaxed) == 0 &&
-         (has_peer_ || find_responder()) &&
+         ((has_peer_ && is_still_addressed()) || find_responder()) &&
          context_.rt().tables().devices[peer_.device].delay.load(std::memory_order_relaxed) == 0;
 }
 

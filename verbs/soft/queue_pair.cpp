@@ -3,6 +3,7 @@
 // Birth, states and end of a queue pair.
 #include "verbs/soft/queue_pair.hpp"
 
+#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/qp_transitions.hpp"
 #include "verbs/soft/tables.hpp"
@@ -119,9 +120,9 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     return EINVAL;
   if ((mask & IBV_QP_AV) != 0) {
     const auto& av = wanted.ah_attr;
-    if (av.is_global == 0 || av.port_num != 1 || av.grh.sgid_index >= gid_table_length)
+    if (av.is_global == 0 || av.port_num != 1 || av.grh.sgid_index >= layout::gids_per_port)
       return EINVAL; // RoCE has no other addresses than GIDs
-    if (av.grh.sgid_index >= gids_per_device)
+    if (!read_gid(device(), av.grh.sgid_index))
       return ENODATA; // an empty place of the table
   }
   // The last thing that may refuse: what is taken here would have to be given back.
@@ -130,8 +131,10 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     return ENOMEM;
   if ((mask & IBV_QP_AV) != 0) {
     const auto& av = wanted.ah_attr;
+    source_gid_ = read_gid(device(), av.grh.sgid_index).value_or(gid_row{}).value;
     // An address where nobody is does not fail here: on a real fabric neither.
-    e.dest_device.store(device_of_gid(av.grh.dgid).value_or(UINT32_MAX), std::memory_order_relaxed);
+    e.dest_device.store(device_of_gid(context_.rt().tables(), av.grh.dgid).value_or(UINT32_MAX),
+                        std::memory_order_relaxed);
     attributes_.ah_attr = av;
   }
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0)

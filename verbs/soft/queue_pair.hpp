@@ -101,6 +101,8 @@ private:
   void reschedule();
   // qp_execute.cpp
   [[nodiscard]] bool find_responder() noexcept;
+  /// No address on the way to peer_ has changed since it was found.
+  [[nodiscard]] bool is_still_addressed() const noexcept;
   [[nodiscard]] ibv_wc_status check_local(std::uint64_t wr) noexcept;
   [[nodiscard]] bool find_local(std::uint32_t lkey) noexcept;
   [[nodiscard]] std::span<const ibv_sge> local_memory(std::uint64_t wr, ibv_sge& inline_sge) noexcept;
@@ -149,6 +151,8 @@ private:
   std::uint64_t done_ = 0;
   std::atomic<std::uint64_t> released_{0};
 
+  ibv_gid source_gid_{};            // that sgid_index named when it was set
+  std::uint32_t own_gid_epoch_ = 0; // of peer_
   responder peer_{};
   bool has_peer_ = false;
   region_cache region_{};

@@ -4,6 +4,7 @@
 #include "verbs/soft/resources.hpp"
 
 #include "base/log.hpp"
+#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/shaper.hpp"
@@ -41,9 +42,13 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
     return base::fail(base::reason::resource, "soft NIC", "the fabric has no room for another device");
   auto& entry = t.devices[*index];
   entry.mode.store(static_cast<std::uint32_t>(options.mode), std::memory_order_relaxed);
-  entry.mtu.store(options.mtu, std::memory_order_relaxed);
   entry.latency.store(options.latency.count(), std::memory_order_relaxed);
   entry.fs_per_byte.store(fs_per_byte(options.rate_gbit_s), std::memory_order_relaxed);
+  entry.mtu.store(options.mtu, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < layout::gids_per_port; ++i)
+    write_gid(entry, i, std::nullopt);
+  for (const auto& row : options.gids.empty() ? default_gid_table(*index) : options.gids)
+    write_gid(entry, row.index, row);
   entry.used.store(1, std::memory_order_release);
 
   std::unique_ptr<soft_device> device{new soft_device{rt, *index, options.limits}};
@@ -150,6 +155,8 @@ soft_channel::soft_channel(ibv_context* owner) : ibv_comp_channel{owner, 0, 0} {
 
 soft_context::soft_context(soft_device& device) : verbs_context{}, device_{device} {
   seen_link_seq_ = device.entry().link_seq.load(std::memory_order_acquire);
+  seen_gid_epoch_ = device.entry().gid_epoch.load(std::memory_order_acquire);
+  seen_lid_epoch_ = device.entry().lid_epoch.load(std::memory_order_acquire);
   sz = sizeof(verbs_context);
   context.device = &device;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -189,6 +196,18 @@ void soft_context::check_port() {
   for (; seen_link_seq_ != now_at; ++seen_link_seq_) {
     ibv_async_event event{};
     event.event_type = seen_link_seq_ % 2 == 0 ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE;
+    event.element.port_num = 1;
+    raise(event, nullptr);
+  }
+  raise_for_changes(seen_gid_epoch_, device_.entry().gid_epoch, IBV_EVENT_GID_CHANGE);
+  raise_for_changes(seen_lid_epoch_, device_.entry().lid_epoch, IBV_EVENT_LID_CHANGE);
+}
+
+void soft_context::raise_for_changes(std::uint32_t& seen, const std::atomic<std::uint32_t>& epoch,
+                                     ibv_event_type type) {
+  for (const auto now_at = epoch.load(std::memory_order_acquire); seen != now_at; ++seen) {
+    ibv_async_event event{};
+    event.event_type = type;
     event.element.port_num = 1;
     raise(event, nullptr);
   }

@@ -136,18 +136,22 @@ public:
 
   void raise(const ibv_async_event& event, event_ledger* ledger);
   [[nodiscard]] async_queue& async_events() noexcept { return async_events_; }
-  /// Turns changes of the port's state since the last call into events.
+  /// Turns changes of the port's state and addresses since the last call into events.
   void check_port();
   [[nodiscard]] int retire_objects();
   [[nodiscard]] bool owns_any();
 
 private:
+  void raise_for_changes(std::uint32_t& seen, const std::atomic<std::uint32_t>& epoch, ibv_event_type type);
+
   soft_device& device_;
   async_queue async_events_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<owned_object>> objects_; // in the order of their creation
   std::uint64_t next_number_ = 0;
   std::uint32_t seen_link_seq_;
+  std::uint32_t seen_gid_epoch_;
+  std::uint32_t seen_lid_epoch_;
 };
 
 } // namespace actor_rdma::verbs::soft

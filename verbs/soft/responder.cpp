@@ -4,8 +4,11 @@
 #include "verbs/soft/responder.hpp"
 
 #include "base/log.hpp"
+#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/runtime.hpp"
 #include "verbs/soft/tables.hpp"
+
+#include <algorithm>
 
 namespace actor_rdma::verbs::soft {
 
@@ -100,9 +103,12 @@ verdict from_move(runtime& rt, const responder& to, const layout::qp_entry& qp, 
 bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::uint32_t own_device,
              std::uint32_t own_qpn, responder& out) noexcept {
   auto& t = rt.tables();
-  const auto device = device_of_gid(address);
-  if (!device || t.devices[*device].used.load(std::memory_order_acquire) == 0)
+  const auto device = device_of_gid(t, address);
+  if (!device)
     return false;
+  const auto gid_epoch = t.devices[*device].gid_epoch.load(std::memory_order_seq_cst);
+  if (!has_gid(t.devices[*device], address))
+    return false; // it went since it was found
   const auto index = index_of_qp_number(t, qpn);
   const auto& entry = t.qps[index];
   const auto word = entry.word.load(std::memory_order_seq_cst);
@@ -111,7 +117,9 @@ bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::
          *device,
          t.devices[*device].generation.load(std::memory_order_relaxed),
          t.devices[*device].process.load(std::memory_order_relaxed),
-         entry.pd.load(std::memory_order_relaxed)};
+         entry.pd.load(std::memory_order_relaxed),
+         address,
+         gid_epoch};
   const bool connected = qp_responds(word) && entry.qpn.load(std::memory_order_relaxed) == qpn &&
                          entry.device.load(std::memory_order_relaxed) == *device &&
                          entry.dest_qpn.load(std::memory_order_relaxed) == own_qpn &&
@@ -127,7 +135,8 @@ bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& 
          device.link_seq.load(std::memory_order_relaxed) % 2 == 0 &&
          device.used.load(std::memory_order_acquire) != 0 &&
          device.generation.load(std::memory_order_relaxed) == to.device_generation &&
-         rt.is_reachable(to.process);
+         rt.is_reachable(to.process) &&
+         (device.gid_epoch.load(std::memory_order_relaxed) == to.gid_epoch || has_gid(device, to.address));
 }
 
 ibv_wc_status status_of(verdict refusal) noexcept {
@@ -153,6 +162,10 @@ verdict serve(runtime& rt, execution& at_work, const responder& to, const reques
   if (qp_generation(word) != to.generation || !qp_responds(word))
     return verdict::lost;
 
+  // A port drops frames that are longer than its MTU.
+  const auto longest = std::min(what.path_mtu, what.length);
+  if (longest > what.port_mtu || longest > t.devices[to.device].mtu.load(std::memory_order_relaxed))
+    return verdict::lost;
   const auto order = classify(what.psn, qp.expected_psn.load(std::memory_order_relaxed));
   if (order == arrival::early)
     return verdict::lost;

@@ -31,6 +31,8 @@ struct responder {
   std::uint32_t device_generation = 0;
   std::uint32_t process = 0;
   std::uint32_t pd = 0;
+  ibv_gid address{};           ///< that it was found by
+  std::uint32_t gid_epoch = 0; ///< of its device at that time
 };
 
 /// Finds the queue pair `qpn` on the device with the address, if it is connected to us and ready to respond.
@@ -49,6 +51,7 @@ struct request {
   std::uint32_t psn = 0;
   std::uint32_t packets = 1;
   std::uint32_t path_mtu = 4096;
+  std::uint32_t port_mtu = 4096; ///< of the requester's port
 };
 
 enum class verdict : std::uint8_t {

@@ -91,6 +91,7 @@ std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t proce
   free->link_seq.store(0, std::memory_order_relaxed);
   free->hang.store(0, std::memory_order_relaxed);
   free->delay.store(0, std::memory_order_relaxed);
+  free->lid.store(0, std::memory_order_relaxed);
   free->tx_free.store(0, std::memory_order_relaxed);
   free->rx_free.store(0, std::memory_order_relaxed);
   free->bytes_sent.store(0, std::memory_order_relaxed);
@@ -100,7 +101,10 @@ std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t proce
   const auto length = std::min<std::size_t>(name.size(), layout::max_name);
   std::memcpy(free->name.data(), name.data(), length);
   free->name[length] = '\0';
-  return static_cast<std::uint32_t>(free - t.devices.begin());
+  const auto index = static_cast<std::uint32_t>(free - t.devices.begin());
+  if (t.head.device_slots.load(std::memory_order_relaxed) <= index) // under the segment's lock
+    t.head.device_slots.store(index + 1, std::memory_order_release);
+  return index;
 }
 
 void release_device(layout::tables& t, std::uint32_t index) noexcept {
@@ -152,30 +156,6 @@ std::uint32_t new_lkey(const layout::tables& t, std::uint32_t index) noexcept {
 }
 std::uint32_t new_rkey(const layout::tables& t, std::uint32_t index) noexcept {
   return new_key(t, index, rkey_bit);
-}
-
-ibv_gid make_gid(std::uint32_t device, std::uint32_t gid_index) noexcept {
-  ibv_gid gid{};
-  const auto high = static_cast<std::uint8_t>(device >> 8);
-  const auto low = static_cast<std::uint8_t>(device);
-  if (gid_index < 2) { // fe80::52:41ff:fe4d:<device>, as derived from a locally administered MAC address
-    const std::uint8_t raw[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x52, 0x41, 0xff, 0xfe, 0x4d, high, low};
-    std::memcpy(gid.raw, raw, sizeof raw);
-  } else { // ::ffff:10.77.<device>
-    const std::uint8_t raw[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, high, low};
-    std::memcpy(gid.raw, raw, sizeof raw);
-  }
-  return gid;
-}
-
-std::optional<std::uint32_t> device_of_gid(const ibv_gid& gid) noexcept {
-  const auto device = std::uint32_t{gid.raw[14]} << 8 | gid.raw[15];
-  if (device >= layout::max_devices)
-    return std::nullopt;
-  for (std::uint32_t i = 0; i < gids_per_device; ++i)
-    if (const auto known = make_gid(device, i); std::memcmp(known.raw, gid.raw, sizeof gid.raw) == 0)
-      return device;
-  return std::nullopt;
 }
 
 } // namespace actor_rdma::verbs::soft

@@ -71,12 +71,4 @@ void release_process(layout::tables& t, std::uint32_t index) noexcept;
   return (key & (layout::max_mrs - 1)) ^ t.head.mr_scatter;
 }
 
-/// The address table of a device's port: link-local and IPv4-mapped, each as RoCE v1 and v2, like common
-/// hardware.
-inline constexpr std::uint32_t gids_per_device = 4;
-inline constexpr std::uint32_t gid_table_length = 8;
-[[nodiscard]] ibv_gid make_gid(std::uint32_t device, std::uint32_t gid_index) noexcept;
-/// The device slot that an address names, whether or not a device is there.
-[[nodiscard]] std::optional<std::uint32_t> device_of_gid(const ibv_gid& gid) noexcept;
-
 } // namespace actor_rdma::verbs::soft

@@ -70,17 +70,6 @@ TEST_CASE("another seed gives other numbers") {
   CHECK(same < 5);
 }
 
-TEST_CASE("an address names its device and nothing else") {
-  for (const std::uint32_t device : {0U, 1U, 255U, 256U, layout::max_devices - 1})
-    for (std::uint32_t i = 0; i < gids_per_device; ++i)
-      CHECK(device_of_gid(make_gid(device, i)) == device);
-  auto foreign = make_gid(3, 2);
-  foreign.raw[12] = 11; // 11.77.0.3
-  CHECK(!device_of_gid(foreign));
-  CHECK(!device_of_gid(ibv_gid{}));
-  CHECK(!device_of_gid(make_gid(layout::max_devices, 0)));
-}
-
 TEST_CASE("states are told apart, and only two of them respond") {
   for (const auto state : {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_ERR}) {
     const auto word = qp_word(99, state);

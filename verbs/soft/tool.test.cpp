@@ -71,6 +71,19 @@ TEST_CASE("the tool shows and changes a fabric from outside") {
   CHECK(!healed.hang);
   CHECK(healed.delay.count() == 0);
   CHECK(healed.mode == nic_mode::immediate);
+  CHECK(run("mtu soft0 1024" + fabric_argument).code == 0);
+  CHECK(net->devices().at(0).mtu == 1024);
+  CHECK(run("lid soft0 7" + fabric_argument).code == 0);
+  CHECK(net->devices().at(0).lid == 7);
+  CHECK(run("gid soft0 move 3 5" + fabric_argument).code == 0);
+  CHECK(run("gid soft0 del 0" + fabric_argument).code == 0);
+  CHECK(run("gid soft0 set 3 10.0.0.9 --type v1 --interface 4 --interface-down" + fabric_argument).code == 0);
+  o = run("gid soft0 list" + fabric_argument);
+  CHECK(o.code == 0);
+  CHECK(has(o, "  5 ::ffff:10.77.0.0"));
+  CHECK(has(o, "::ffff:10.0.0.9"));
+  CHECK(has(o, "v1  interface 4 down"));
+  CHECK(!has(o, "  0 "));
   o = run("log" + fabric_argument);
   CHECK(o.code == 0);
   CHECK(has(o, "link_down h/soft0"));
@@ -93,6 +106,10 @@ TEST_CASE("the tool's refusals have a sentence and an exit code") {
   CHECK(run("link soft0 sideways" + fabric_argument).code == 2);
   CHECK(run("delay soft0 soon" + fabric_argument).code == 2);
   CHECK(run("delay soft0 -5ms" + fabric_argument).code == 2);
+  CHECK(run("mtu soft0 1500" + fabric_argument).code == 1);
+  CHECK(run("gid soft0 move 9 5" + fabric_argument).code == 1);
+  CHECK(run("gid soft0 set 99 10.0.0.1" + fabric_argument).code == 1);
+  CHECK(run("gid soft0 set 1 nowhere" + fabric_argument).code == 2);
   CHECK(run("").code == 2);
   CHECK(run("--help").code == 0);
 }

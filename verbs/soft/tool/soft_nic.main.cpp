@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "verbs/soft/fabric.hpp"
+#include "verbs/soft/tool/addressing_commands.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -133,6 +134,7 @@ int main(int argc, char** argv) {
   rate->add_option("gbit", o.rate, "Gbit/s")->required();
   auto* const mode = add_device_command(app, o, "mode", "Change how a device executes work");
   mode->add_option("mode", o.value)->required()->check(CLI::IsMember({"inline", "paced", "null"}));
+  soft::tool::addressing_commands addressing{app};
   auto* const log = app.add_subcommand("log", "Print the event log");
   log->add_flag("--follow", o.follow, "go on until interrupted");
   try {
@@ -161,6 +163,9 @@ int main(int argc, char** argv) {
     std::signal(SIGINT, [](int) { interrupted = 1; });
     std::signal(SIGTERM, [](int) { interrupted = 1; });
     print_log(fabric, o.follow);
+  } else if (addressing.parsed()) {
+    const auto outcome = addressing.run(fabric);
+    return outcome == soft::tool::addressing_commands::bad_usage ? exit_usage : outcome;
   } else if (link->parsed()) {
     return report(fabric.set_link(o.device, o.value == "up"));
   } else if (hang->parsed()) {
