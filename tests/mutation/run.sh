@@ -27,8 +27,9 @@ copy_sources() {
   (cd "$top" && git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
     [ ! -e "$file" ] || printf '%s\0' "$file"
   done) > "$logs/files"
-  # --checksum: what a break changed is put back, and nothing else is touched, so that little is compiled again.
-  rsync --archive --checksum --delete --from0 --files-from="$logs/files" "$top/" "$copy/"
+  # By content, not by time: what a break changed is put back, nothing else is touched, and what is written anew has
+  # the time of now, so that exactly that is compiled again.
+  rsync --recursive --links --perms --checksum --delete --from0 --files-from="$logs/files" "$top/" "$copy/"
 }
 
 apply_patch() { patch --directory "$copy" --strip 1 --quiet --no-backup-if-mismatch < "$1"; }
