@@ -119,7 +119,7 @@ function check_verbs_definition() {
   if (signature !~ /[;{]/)
     return
   if (signature !~ /^[^{]*;/)
-    complain(FNR, "a function named ibv_... may be defined in verbs/soft/dropin/ only")
+    complain(FNR, "a function named ibv_... may be defined in verbs/dropin/ only")
   signature = ""
 }
 
@@ -152,7 +152,7 @@ is_cmake && !/^[ \t]*#/ && /-libverbs|[( \t]ibverbs([ \t)]|$)|IBVERBS_LIBRAR|pkg
 /^#pragma once/ { has_pragma_once = 1 }
 /^[ \t]*#[ \t]*include[ \t]*["<]/ { check_include() }
 test_name != "" || /^[ \t]*(DOCTEST_)?TEST_CASE(_FIXTURE|_TEMPLATE|_CLASS)?[ \t]*\(/ { check_test_name() }
-path !~ /^verbs\/soft\/dropin\// &&
+path !~ /^verbs\/dropin\// &&
   (signature != "" || /^[A-Za-z_][A-Za-z0-9_ *&:"]*[ *&]ibv_[a-z0-9_]+[ \t]*\(/) { check_verbs_definition() }
 
 END {

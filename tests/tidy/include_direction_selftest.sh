@@ -14,14 +14,14 @@ cases=0
 # A tree that keeps every rule, near misses included.
 good_tree() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{base,observe,verbs/soft/dropin,bootstrap,actors,transport,tent,inspector,bench,tests,build}
+  mkdir -p "$tree"/{base,observe,verbs/dropin,bootstrap,actors,transport,tent,inspector,bench,tests,build}
   printf '%s\n#pragma once\n#include <vector>\n' "$spdx" > "$tree/base/a.hpp"
   printf '%s\n#include "base/a.hpp"\n#include <caf/all.hpp>\n#include "actors/b.hpp"\n' "$spdx" \
     > "$tree/transport/t.cpp"
   printf '%s\n#pragma once\n#include "verbs/v.hpp"\n#include <caf/all.hpp>\n' "$spdx" > "$tree/actors/b.hpp"
   printf '%s\n#pragma once\n#include <infiniband/verbs.h>\nint ibv_thing(int,\n              int);\n' "$spdx" \
     > "$tree/verbs/v.hpp"
-  printf '%s\nint ibv_thing(int) {\n  return ibv_other(1);\n}\n' "$spdx" > "$tree/verbs/soft/dropin/d.cpp"
+  printf '%s\nint ibv_thing(int) {\n  return ibv_other(1);\n}\n' "$spdx" > "$tree/verbs/dropin/d.cpp"
   printf '%s\n#include "tests/support/s.hpp"\nTEST_CASE("a, b "\n          "(c) \x27d\x27") {\n  x[0] = 1;\n}\n' \
     "$spdx" > "$tree/base/a.test.cpp"
   printf '%s\n// %s(#12): later\n' "$spdx" 'TO''DO' > "$tree/base/b.cpp"
@@ -85,9 +85,9 @@ expect 'an open end' base/x.cpp "$s// TO""DO: finish\n" 'without the number of a
 expect 'an open end in a build file' base/x.cmake "# SPDX-License-Identifier: Apache-2.0\n# FIX""ME later\n" \
   'without the number of an issue'
 expect 'a definition of a C name' verbs/x.cpp "${s}extern \"C\" int ibv_close_device(ibv_context* c) {\n}\n" \
-  'verbs/soft/dropin/ only'
+  'verbs/dropin/ only'
 expect 'a definition over two lines' verbs/x.cpp "${s}int ibv_x(int a,\n          int b) {\n}\n" \
-  'verbs/soft/dropin/ only'
+  'verbs/dropin/ only'
 expect 'a linked libibverbs' base/x.cmake \
   '# SPDX-License-Identifier: Apache-2.0\ntarget_link_libraries(a PRIVATE ibverbs)\n' 'never linked'
 expect 'a linked -libverbs' base/x.cmake '# SPDX-License-Identifier: Apache-2.0\nset(flags "-libverbs")\n' \

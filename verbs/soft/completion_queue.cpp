@@ -11,7 +11,7 @@
 namespace actor_rdma::verbs::soft {
 
 soft_cq::soft_cq(soft_context& owner, int capacity, void* user_context, soft_channel* notify_on)
-    : ibv_cq{}, context_{owner}, line_{owner.rt().make_line()},
+    : extended_cq{}, context_{owner}, line_{owner.rt().make_line()},
       ring_{std::make_unique_for_overwrite<completion[]>(static_cast<std::size_t>(capacity))} {
   context = &owner.context;
   channel = notify_on;

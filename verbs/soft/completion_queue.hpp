@@ -5,6 +5,7 @@
 #pragma once
 
 #include "verbs/soft/event_queue.hpp"
+#include "verbs/soft/handles.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/timeline.hpp"
 
@@ -26,7 +27,7 @@ struct completion {
   std::uint64_t release_to; // the send queue is free up to here once this is polled
 };
 
-class soft_cq : public ibv_cq, public owned_object {
+class soft_cq : public extended_cq, public owned_object {
 public:
   soft_cq(soft_context& owner, int capacity, void* user_context, soft_channel* notify);
   ~soft_cq() override;

@@ -49,6 +49,7 @@ public:
 
   base::expected<std::unique_ptr<host>> attach(const std::string& host_name,
                                                const std::vector<device_options>& devices) override;
+  void leave_file() noexcept override { rt_->leave_file(); }
   std::optional<base::time_point> next_event() const override;
   void advance(base::time_point now) override;
 

@@ -141,6 +141,10 @@ public:
   virtual base::expected<std::unique_ptr<host>> attach(const std::string& host_name,
                                                        const std::vector<device_options>& devices) = 0;
 
+  /// For a process that ends while its hosts stay as they are, because threads may still use them: takes the
+  /// segment's file away if no other process is attached. Waits for at most 10 ms.
+  virtual void leave_file() noexcept = 0;
+
   /// Virtual time: when the next thing is due (a landing, a completion, a retry time-out), if anything is.
   virtual std::optional<base::time_point> next_event() const = 0;
   /// Virtual time: does everything that is due, in the order (time, device, QP number, WR number).

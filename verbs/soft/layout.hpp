@@ -50,6 +50,7 @@ struct alignas(64) process_entry {
   std::atomic<std::uint32_t> used;
   std::atomic<std::uint32_t> generation;
   std::atomic<std::int32_t> pid;
+  std::atomic<std::uint32_t> leaving;    // it is about to end: nobody waits for it
   std::atomic<std::uint64_t> start_time; // of the pid, in clock ticks since boot: pids are re-used
   /// Robust, held for life by the process's engine thread: the kernel marks the word when the thread dies.
   pthread_mutex_t life;

@@ -15,7 +15,7 @@
 namespace actor_rdma::verbs::soft {
 
 soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& init, std::uint32_t index)
-    : ibv_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)},
+    : extended_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)},
       recv_cq_{soft_cq::of(init.recv_cq)}, index_{index}, init_{init}, garbage_{owner.rt().random()} {
   context = &owner.context;
   qp_context = init.qp_context;

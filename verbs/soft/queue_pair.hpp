@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "verbs/soft/completion_queue.hpp"
 #include "verbs/soft/event_log.hpp"
+#include "verbs/soft/handles.hpp"
 #include "verbs/soft/packet.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/responder.hpp"
@@ -36,7 +37,7 @@ struct local_region {
   std::uint64_t length = 0;
 };
 
-class soft_qp : public ibv_qp,
+class soft_qp : public extended_qp,
                 public timed,
                 public owned_object,
                 public std::enable_shared_from_this<soft_qp> {

@@ -12,6 +12,8 @@
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <sys/prctl.h>
@@ -49,6 +51,26 @@ runtime::~runtime() {
   segment_.unlock();
 }
 
+void runtime::leave_file() noexcept {
+  if (process_ == nullptr || !segment_.is_named() || is_forked_child())
+    return;
+  process_->leaving.store(1, std::memory_order_seq_cst);
+  // Two that end at the same time meet here, and each has to see that the other one goes.
+  constexpr int tries = 10;
+  for (int i = 0; !segment_.try_lock(); ++i) {
+    if (i == tries)
+      return; // the next one to attach cleans up
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  const auto& processes = segment_.get().processes;
+  if (std::none_of(processes.begin(), processes.end(), [this](const layout::process_entry& p) {
+        return p.used.load(std::memory_order_acquire) != 0 && is_alive(p) &&
+               p.leaving.load(std::memory_order_seq_cst) == 0;
+      }))
+    segment_.remove();
+  segment_.unlock();
+}
+
 bool runtime::is_forked_child() const noexcept {
   return ::getpid() != pid_;
 }
@@ -75,6 +97,7 @@ base::expected<void> runtime::attach() {
   const auto self = own_identity();
   free->pid.store(self.pid, std::memory_order_relaxed);
   free->start_time.store(self.start_time, std::memory_order_relaxed);
+  free->leaving.store(0, std::memory_order_relaxed);
   free->generation.fetch_add(1, std::memory_order_relaxed);
   process_ = &*free;
   process_index_ = static_cast<std::uint32_t>(free - t.processes.begin());

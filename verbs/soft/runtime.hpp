@@ -53,6 +53,8 @@ public:
   /// In a child of the process that attached: entry, thread and objects are the parent's, and none of them
   /// may be touched on the way to the child's exit.
   [[nodiscard]] bool is_forked_child() const noexcept;
+  /// The process ends without taking its objects apart: removes the segment's file if nobody else uses it.
+  void leave_file() noexcept;
   /// Frees what processes left that are gone. The caller holds the segment's lock.
   void reap();
   [[nodiscard]] bool is_attached() const noexcept { return process_ != nullptr; }

@@ -126,11 +126,15 @@ bool segment::lock() noexcept {
     return true;
   constexpr auto step = std::chrono::milliseconds{2};
   for (int tries = 0; tries < 1000; ++tries) {
-    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0)
+    if (try_lock())
       return true;
     std::this_thread::sleep_for(step);
   }
   return false;
+}
+
+bool segment::try_lock() noexcept {
+  return fd_ < 0 || ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
 }
 
 void segment::unlock() noexcept {

@@ -31,6 +31,7 @@ public:
 
   /// False when somebody held the lock for too long: a stopped process.
   [[nodiscard]] bool lock() noexcept;
+  [[nodiscard]] bool try_lock() noexcept;
   void unlock() noexcept;
   /// Unlinks the file, if it is still the one that this segment maps.
   void remove() noexcept;
