@@ -47,6 +47,14 @@ transfer_result batch_state::result(std::size_t index) const noexcept {
   return r;
 }
 
+notice_result batch_state::notice() const noexcept {
+  notice_result r;
+  r.status = notice_status_.load(std::memory_order_acquire);
+  if (r.status != notice_status::none && r.status != notice_status::pending)
+    r.cause = notice_cause_;
+  return r;
+}
+
 bool batch_state::wait_for(base::duration timeout) const {
   for (int round = 0; round < spin_rounds && remaining_.load(std::memory_order_relaxed) <= worth_spinning;
        ++round) {

@@ -7,6 +7,7 @@
 
 #include "base/time.hpp"
 #include "bootstrap/messages.hpp"
+#include "observe/notice.hpp"
 #include "observe/transfer.hpp"
 
 #include <atomic>
@@ -35,6 +36,7 @@ struct local_buffer {
 struct remote_memory {
   bootstrap::incarnation owner = 0;
   bootstrap::segment published;
+  std::uint64_t features = 0; ///< what the peer offered in its hello
 };
 
 /// One transfer. 64 bytes, so that a deep batch costs one cache line each.
@@ -71,11 +73,18 @@ public:
 
   /// Any thread.
   transfer_result result(std::size_t index) const noexcept;
+  notice_result notice() const noexcept;
   bool done() const noexcept { return remaining_.load(std::memory_order_acquire) == 0; }
-  /// Blocks the caller: spins for a bounded time, then sleeps on a futex. True when every transfer has ended.
+  /// Blocks the caller: spins for a bounded time, then sleeps on a futex. True when every transfer has ended
+  /// and the notice, if there is one, is settled.
   bool wait_for(base::duration timeout) const;
 
   // set by the submitter before the batch is handed over
+  void attach(std::shared_ptr<const actor_rdma::notice> what) noexcept {
+    notice_status_.store(notice_status::pending, std::memory_order_relaxed);
+    remaining_.fetch_add(1, std::memory_order_relaxed);
+    notice_ = std::move(what);
+  }
   std::vector<std::shared_ptr<local_buffer>>
       locals; ///< the distinct ones; their open_batches count this batch
   base::time_point submitted{};
@@ -95,6 +104,13 @@ public:
     item.status.store(status, std::memory_order_release);
     ++unflushed_;
   }
+  const std::shared_ptr<const actor_rdma::notice>& attached_notice() const noexcept { return notice_; }
+  /// Publishes the end of the notice, once, in the same way.
+  void publish_notice(notice_status how, base::reason cause) noexcept {
+    notice_cause_ = cause;
+    notice_status_.store(how, std::memory_order_release);
+    ++unflushed_;
+  }
   /// Takes what publish() ended off the count, in one step: a waiter that spins on the count would otherwise
   /// cost a cache line transfer per transfer. Wakes the waiter when nothing remains.
   void flush() noexcept;
@@ -104,6 +120,9 @@ private:
   std::size_t count_ = 0;
   std::unique_ptr<transfer[]> items_;
   std::uint32_t unflushed_ = 0;
+  std::shared_ptr<const actor_rdma::notice> notice_;
+  base::reason notice_cause_ = base::reason::none; ///< written before the status
+  std::atomic<notice_status> notice_status_{notice_status::none};
   std::atomic<std::uint32_t> remaining_;
   mutable std::atomic<std::uint32_t> sleepers_{0};
 };

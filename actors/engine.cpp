@@ -28,13 +28,15 @@ private:
 engine::engine(parts from)
     : config_(std::move(from.config)), self_(from.self), watch_(std::move(from.events)),
       channel_(std::move(from.channel)), router_(std::make_unique<link_router>()),
-      view_(std::make_shared<buffer_view>()) {
+      view_(std::make_shared<buffer_view>()),
+      inbox_(from.inbox ? std::move(from.inbox) : std::make_shared<notice_inbox>(config_.notice_inbox)) {
   node::place p;
   p.self = self_;
   p.channel = channel_.get();
   p.lanes = from.lanes;
   p.batch_done = std::move(from.batch_done);
   p.view = view_;
+  p.inbox = inbox_;
   for (std::size_t i = 0; i < from.devices.size(); ++i) {
     auto& lane = *from.lanes[i % from.lanes.size()];
     devices_.push_back(std::make_shared<device>(lane, config_, watch_, static_cast<std::uint16_t>(i),

@@ -29,6 +29,7 @@ public:
     std::vector<lane_env*> lanes;     ///< at least one; must outlive the engine's actors
     std::shared_ptr<bootstrap::channel> channel;
     std::function<void(const std::shared_ptr<batch_state>&)> batch_done; ///< on a lane; must not block
+    std::shared_ptr<notice_inbox> inbox; ///< for received notices; may outlive the engine
   };
   explicit engine(parts from);
   ~engine();
@@ -47,6 +48,7 @@ public:
   /// Ends everything; `done` once, with what could not be released. The channel is not stopped.
   void stop(const std::string& cause, std::function<void(std::vector<std::string>)> done);
 
+  notice_inbox& inbox() noexcept { return *inbox_; }
   const buffer_view& buffers() const noexcept { return *view_; }
   const settings& config() const noexcept { return config_; }
   bootstrap::incarnation self() const noexcept { return self_; }
@@ -61,6 +63,7 @@ private:
   std::shared_ptr<bootstrap::channel> channel_;
   std::unique_ptr<link_router> router_;
   std::shared_ptr<buffer_view> view_;
+  std::shared_ptr<notice_inbox> inbox_;
   std::vector<std::shared_ptr<device>> devices_;
   std::shared_ptr<node> node_;
   caf::actor node_handle_;

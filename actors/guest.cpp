@@ -18,12 +18,13 @@ constexpr std::size_t max_qps = 64;
 
 guest::guest(lane_env& env, const settings& config, observer& watch, place where)
     : lane_object(env), config_(config), watch_(watch), where_(std::move(where)),
-      title_(config.node + "<" + where_.name), since_(env.now()) {}
+      title_(config.node + "<" + where_.name), since_(env.now()), notices_(where_.notices) {}
 
 caf::behavior guest::make_behavior() {
-  return {on<adopt_link>(&guest::handle),      on<link_closed>(&guest::handle), on<control>(&guest::handle),
-          on<published>(&guest::handle),       on<stop>(&guest::handle),        on<stopped>(&guest::handle),
-          on<snapshot_request>(&guest::handle)};
+  return {
+      on<adopt_link>(&guest::handle),       on<link_closed>(&guest::handle), on<control>(&guest::handle),
+      on<published>(&guest::handle),        on<stop>(&guest::handle),        on<stopped>(&guest::handle),
+      on<snapshot_request>(&guest::handle), on<notice_ack>(&guest::handle),  on<notice_room>(&guest::handle)};
 }
 
 void guest::on_fault(const std::string& what) {
@@ -40,6 +41,7 @@ void guest::handle(adopt_link& m) {
   link_ = m.link;
   bootstrap::hello h;
   h.node = config_.node;
+  h.features = config_.notices ? bootstrap::feature_notices : 0;
   send(h);
   send(bootstrap::publish{std::move(m.published)});
   peer_link up;
@@ -48,6 +50,8 @@ void guest::handle(adopt_link& m) {
   for (const auto& [number, e] : endpoints_)
     caf::anon_send(e.handle, up);
   note(observe::event_kind::peer_up, "it dialled us", base::level::info);
+  if (notices_.session() != 0)
+    send_noticed(false); // an answer may have been lost with the old link
 }
 
 void guest::handle(link_closed& m) {
@@ -79,6 +83,8 @@ void guest::handle(control& m) {
     return leave("it left: " + bye->cause);
   if (const auto* p = std::get_if<bootstrap::ping>(&m.what.what))
     return send(bootstrap::pong{p->token});
+  if (auto* n = std::get_if<bootstrap::notice>(&m.what.what))
+    return on_notice(*n);
   if (std::holds_alternative<bootstrap::connect>(m.what.what))
     return on_connect(m);
   const auto forward = [&](std::uint32_t number, std::uint16_t index, std::uint16_t generation) {
@@ -174,7 +180,9 @@ void guest::gone() {
   if (stop_asked_by_)
     caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{title_, {}});
   else
-    caf::anon_send(where_.node, guest_left{where_.who});
+    caf::anon_send(where_.node, guest_left{where_.who, notices_});
+  if (source_)
+    where_.inbox->close(*source_);
   where_.node = nullptr;
   endpoints_.clear();
   end_actor();

@@ -7,6 +7,7 @@
 #include "actors/endpoint.hpp"
 #include "actors/lane_object.hpp"
 #include "actors/messages.hpp"
+#include "actors/notice_inbox.hpp"
 #include "actors/observer.hpp"
 #include "actors/peer.hpp"
 #include "actors/settings.hpp"
@@ -28,6 +29,8 @@ public:
     bootstrap::channel* channel = nullptr;
     caf::actor node;
     std::vector<peer::device_ref> devices;
+    std::shared_ptr<notice_inbox> inbox;
+    receive_window notices; ///< from an earlier life of ours with this incarnation
   };
   guest(lane_env& env, const settings& config, observer& watch, place where);
 
@@ -47,11 +50,15 @@ private:
   void handle(link_closed& m);
   void handle(control& m);
   void handle(published& m);
+  void handle(notice_ack& m);
+  void handle(notice_room& m);
   void handle(stop& m);
   void handle(stopped& m);
   void handle(snapshot_request& m);
 
   void on_connect(const control& m);
+  void on_notice(bootstrap::notice& m);
+  void send_noticed(bool again);
   void leave(const std::string& cause);
   void gone();
   void send(bootstrap::body what);
@@ -71,6 +78,9 @@ private:
   std::string cause_;
   deadline_id window_ = deadline_id::none;
   caf::actor stop_asked_by_;
+  receive_window notices_;
+  std::shared_ptr<notice_inbox::source> source_; ///< once a notice has come
+  bool ack_due_ = false;
 };
 
 } // namespace actor_rdma::actors

@@ -4,6 +4,7 @@
 // reach an actor's object through its lane (lane_env.hpp), not through these.
 #pragma once
 
+#include "actors/notice_window.hpp"
 #include "actors/slice.hpp"
 #include "base/error.hpp"
 #include "bootstrap/channel.hpp"
@@ -163,7 +164,12 @@ struct adopt_link {
 /// guest -> node: this incarnation is gone, forget it.
 struct guest_left {
   bootstrap::incarnation who = 0;
+  receive_window notices; ///< what it got of them, in case that incarnation lives
 };
+/// guest -> itself: acknowledge all notices that came up to now; at most one under way.
+struct notice_ack {};
+/// inbox (any thread) -> guest: there is room for notices again; one per time that room was short.
+struct notice_room {};
 /// peer or guest -> endpoint: the control channel carries messages to the same incarnation (again), or not.
 /// One per change.
 struct peer_link {

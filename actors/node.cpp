@@ -116,6 +116,8 @@ void node::greet(const control& m) {
     p.channel = where_.channel;
     p.node = me();
     p.devices = where_.devices;
+    p.inbox = where_.inbox;
+    p.notices = departed_.take(m.what.from);
     g.object = std::make_shared<guest>(next_lane(), config_, watch_, std::move(p));
     g.handle = launch(g.object);
   }
@@ -125,6 +127,7 @@ void node::greet(const control& m) {
 
 /// A guest that left by itself does not answer a stop which crossed its leaving.
 void node::handle(guest_left& m) {
+  departed_.keep(m.who, m.notices);
   if (guests_.erase(m.who) == 0 || stage_ != stage::work)
     return;
   stopped crossed;

@@ -41,6 +41,7 @@ public:
     std::vector<lane_env*> lanes; ///< peers and guests are spread over them
     std::function<void(const std::shared_ptr<batch_state>&)> batch_done;
     std::shared_ptr<buffer_view> view;
+    std::shared_ptr<notice_inbox> inbox;
   };
   node(lane_env& env, const settings& config, observer& watch, place where);
   ~node() override;
@@ -104,6 +105,7 @@ private:
   std::map<bootstrap::link_id, caf::actor> links_; ///< no actor yet: waits for its hello
   std::map<std::string, known_peer> peers_;        ///< by address
   std::map<bootstrap::incarnation, known_guest> guests_;
+  departed_windows departed_{4096};
   std::vector<bootstrap::port_address> ports_;
   std::vector<bool> port_known_;
   std::vector<control> early_hellos_; ///< one per link that was accepted before the ports were known

@@ -12,7 +12,7 @@ namespace actor_rdma::actors {
 peer::peer(lane_env& env, const settings& config, observer& watch, place where)
     : lane_object(env), config_(config), watch_(watch), where_(std::move(where)),
       title_(config.node + ">" + where_.address), name_(where_.address),
-      machine_(session_state::idle, env.now()), queue_(config, *this) {}
+      machine_(session_state::idle, env.now()), queue_(config, *this), outbox_(*this) {}
 
 peer::~peer() = default;
 
@@ -41,6 +41,9 @@ void peer::on_deadline(std::uint64_t token) {
     } else if (const auto batch = queue_.find(token)) {
       batch->timer = 0;
       batch_due(batch);
+    } else if (const auto told = outbox_.find(token)) {
+      told->timer = 0;
+      notice_due(told);
     }
   });
 }
@@ -50,6 +53,8 @@ void peer::on_deadline(std::uint64_t token) {
 void peer::handle(submit& m) {
   auto batch = std::move(m.batch);
   queue_.submit(batch);
+  if (batch->transfers().empty())
+    return data_in_place(batch);
   if (stopping_)
     return stop_batch(batch, transfer_status::cancelled, base::reason::shutting_down);
   if (batch->target().owner != owner_)
@@ -99,6 +104,8 @@ void peer::fence_stopped(const std::shared_ptr<batch_state>& batch) {
 void peer::handle(cancel& m) {
   if (queue_.find(m.batch->serial) == m.batch)
     stop_batch(m.batch, transfer_status::cancelled, base::reason::cancelled);
+  else if (outbox_.find(m.batch->serial) == m.batch)
+    outbox_.give_up(*m.batch, base::reason::cancelled);
 }
 
 void peer::handle(cancel_buffer& m) {
@@ -111,7 +118,10 @@ void peer::batch_ended(const std::shared_ptr<batch_state>& done) {
     env().cancel(static_cast<deadline_id>(std::exchange(done->timer, 0)));
   for (const auto& b : done->locals)
     b->open_batches.fetch_sub(1, std::memory_order_acq_rel);
-  where_.batch_done(done);
+  if (done->attached_notice())
+    data_in_place(done);
+  else
+    where_.batch_done(done);
 }
 
 // -- slices ---------------------------------------------------------------------------------------
@@ -157,7 +167,7 @@ void peer::handle(snapshot_request& m) {
   s.kind = "peer";
   s.name = title_;
   machine_.fill(s, env().now());
-  s.queued = queue_.open_transfers();
+  s.queued = queue_.open_transfers() + outbox_.waiting();
   s.outstanding = queue_.outstanding();
   if (queue_.open_batches() > 0)
     s.oldest = env().now() - queue_.oldest_submit();
@@ -172,6 +182,7 @@ void peer::handle(stop& m) {
   stopping_ = true;
   cause_ = m.cause;
   queue_.stop_all(transfer_status::cancelled, base::reason::shutting_down);
+  outbox_.give_up_all(base::reason::shutting_down);
   if (endpoint_handles_.empty())
     return raise(session_event::stop, m.cause);
   endpoints_left_ = static_cast<std::uint32_t>(endpoint_handles_.size());

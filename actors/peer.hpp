@@ -10,6 +10,7 @@
 #include "actors/lane_object.hpp"
 #include "actors/machines.hpp"
 #include "actors/messages.hpp"
+#include "actors/notice_outbox.hpp"
 #include "actors/observer.hpp"
 #include "actors/settings.hpp"
 #include "actors/work_queue.hpp"
@@ -34,7 +35,10 @@ private:
   std::atomic<std::shared_ptr<const remote_memory>> memory_;
 };
 
-class peer final : public lane_object, public deadline_sink, public work_queue_owner {
+class peer final : public lane_object,
+                   public deadline_sink,
+                   public work_queue_owner,
+                   public notice_outbox_owner {
 public:
   struct device_ref {
     std::shared_ptr<device> object;
@@ -59,6 +63,9 @@ public:
   void on_fault(const std::string& what) override;
   void on_deadline(std::uint64_t token) override;
   void batch_ended(const std::shared_ptr<batch_state>& ended) override;
+  void send_notice(bootstrap::notice&& what, bool repeated) override;
+  void notice_ended(const std::shared_ptr<batch_state>& batch, notice_status how, base::reason cause,
+                    std::uint64_t sequence) override;
 
 private:
   /// Tokens of deadlines: this one, else the serial of a batch.
@@ -102,6 +109,11 @@ private:
   void arm_batch(batch_state& batch, base::time_point when);
   void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
 
+  // notices
+  void data_in_place(const std::shared_ptr<batch_state>& batch);
+  void notice_due(const std::shared_ptr<batch_state>& batch);
+  void on_noticed(const bootstrap::noticed& m);
+
   const settings& config_;
   observer& watch_;
   place where_;
@@ -127,6 +139,8 @@ private:
   std::uint32_t endpoints_left_ = 0; ///< while stopping
 
   work_queue queue_;
+  notice_outbox outbox_;
+  std::uint64_t features_ = 0; ///< the peer's, of its last hello
   chunk_pool chunks_;
   caf::actor stop_asked_by_;
   bool stopping_ = false;

@@ -70,10 +70,14 @@ void peer::perform(session_action action) {
     tell_endpoints(false);
     dial();
     break;
-  case session_action::resume: tell_endpoints(false); break;
+  case session_action::resume:
+    tell_endpoints(false);
+    outbox_.connected();
+    break;
   case session_action::give_up: {
     base::error why = last_refusal_;
     link_ = 0;
+    outbox_.disconnected();
     if (owner_ != 0)
       declare_dead();
     answer_imports(base::fail(why));
@@ -117,6 +121,7 @@ void peer::dial() {
     env().cancel(std::exchange(dial_timer_, deadline_id::none));
   if (link_ != 0)
     where_.channel->close(std::exchange(link_, 0));
+  outbox_.disconnected();
   dialling_ = true;
   caf::anon_send(where_.node, dial_request{where_.address, me()});
 }
@@ -134,6 +139,7 @@ void peer::handle(link_closed& m) {
   if (m.link != link_)
     return;
   link_ = 0;
+  outbox_.disconnected();
   last_refusal_ = m.why;
   last_refusal_.peer = where_.address;
   dialling_ = false;
@@ -150,6 +156,7 @@ void peer::handle(link_closed& m) {
 void peer::greet() {
   bootstrap::hello h;
   h.node = config_.node;
+  h.features = config_.notices ? bootstrap::feature_notices : 0;
   send(h);
   dial_timer_ = env().arm(env().now() + config_.connect_deadline, *this, dial_token);
 }
@@ -181,6 +188,8 @@ void peer::handle(control& m) {
     return on_publish(*p);
   if (const auto* p = std::get_if<bootstrap::ping>(&m.what.what))
     return send(bootstrap::pong{p->token});
+  if (const auto* p = std::get_if<bootstrap::noticed>(&m.what.what))
+    return on_noticed(*p);
   const auto number = std::visit(
       [](const auto& body) -> std::uint32_t {
         if constexpr (requires { body.endpoint; })
@@ -197,6 +206,7 @@ void peer::on_hello(const bootstrap::message& m) {
   if (machine_.state() != session_state::greeting)
     return;
   name_ = std::get<bootstrap::hello>(m.what).node;
+  features_ = std::get<bootstrap::hello>(m.what).features;
   dial_failures_ = 0;
   dialling_ = false;
   ever_connected_ = true;
@@ -207,6 +217,7 @@ void peer::on_hello(const bootstrap::message& m) {
   if (owner_ != 0)
     declare_dead();
   owner_ = m.from;
+  outbox_.begin(env().random() | 1);
   note(observe::event_kind::peer_up, "connected to " + where_.address, 0, base::level::info);
   raise(session_event::new_peer, "a new incarnation answered");
 }
@@ -221,6 +232,7 @@ void peer::on_publish(const bootstrap::publish& m) {
   auto memory = std::make_shared<remote_memory>();
   memory->owner = owner_;
   memory->published = m.published;
+  memory->features = features_;
   std::sort(memory->published.buffers.begin(), memory->published.buffers.end(),
             [](const auto& a, const auto& b) { return a.addr < b.addr; });
   memory_ = memory;
@@ -281,6 +293,7 @@ void peer::declare_dead() {
   memory_ = nullptr;
   where_.view->set(nullptr);
   queue_.stop_all(transfer_status::failed, base::reason::peer_dead);
+  outbox_.give_up_all(base::reason::peer_dead);
 }
 
 void peer::send(bootstrap::body what) {

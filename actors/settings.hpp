@@ -31,6 +31,8 @@ struct settings {
   base::duration connect_deadline = std::chrono::milliseconds{1500};
   base::duration reconnect_window = std::chrono::milliseconds{500};
   base::duration stuck_after = std::chrono::seconds{5};
+  bool notices = true;               ///< off: peers are told that we do not take notices
+  std::uint32_t notice_inbox = 4096; ///< received notices that the program has not taken yet
   std::uint8_t qp_timeout = 12;
   std::uint8_t retry_count = 7;
   std::uint8_t read_depth = 16;

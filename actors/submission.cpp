@@ -2,6 +2,8 @@
 // Validation of requests.
 #include "actors/submission.hpp"
 
+#include "bootstrap/limits.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -9,6 +11,9 @@
 namespace actor_rdma::actors {
 
 namespace {
+
+static_assert(notice::max_name_bytes == bootstrap::max_notice_name_bytes);
+static_assert(notice::max_payload_bytes == bootstrap::max_notice_bytes);
 
 constexpr std::size_t max_batch = 1u << 24;
 constexpr std::uint64_t max_transfer = 1ull << 40;
@@ -54,12 +59,29 @@ struct counted {
   }
 };
 
+base::expected<void> attach(batch_state& batch, notice what) {
+  if (what.name.size() > notice::max_name_bytes)
+    return base::fail(base::reason::invalid_argument, "transport",
+                      fmt::format("the name of a notice has {} bytes, at most {} are allowed",
+                                  what.name.size(), notice::max_name_bytes));
+  if (what.payload.size() > notice::max_payload_bytes)
+    return base::fail(base::reason::invalid_argument, "transport",
+                      fmt::format("the payload of a notice has {} bytes, at most {} are allowed",
+                                  what.payload.size(), notice::max_payload_bytes));
+  if ((batch.target().features & bootstrap::feature_notices) == 0)
+    return base::fail(base::reason::unsupported, "transport",
+                      fmt::format("{} does not take notices", batch.target().published.name));
+  batch.attach(std::make_shared<const notice>(std::move(what)));
+  return {};
+}
+
 } // namespace
 
 base::expected<std::shared_ptr<batch_state>> make_batch(const buffer_view& ours,
                                                         const std::shared_ptr<const remote_memory>& theirs,
                                                         std::span<const transfer_request> requests,
-                                                        base::time_point now, base::time_point deadline) {
+                                                        base::time_point now, base::time_point deadline,
+                                                        std::optional<notice> with) {
   if (requests.empty() || requests.size() > max_batch)
     return base::fail(base::reason::invalid_argument, "transport",
                       fmt::format("a batch has 1 to {} requests, not {}", max_batch, requests.size()));
@@ -117,8 +139,22 @@ base::expected<std::shared_ptr<batch_state>> make_batch(const buffer_view& ours,
     t.local_buffer = static_cast<std::uint16_t>(local_index);
     t.remote_buffer = static_cast<std::uint16_t>(p);
   }
+  if (with)
+    if (auto attached = attach(batch, std::move(*with)); !attached)
+      return base::fail(attached.error());
   made.keep = true;
   return made.batch;
+}
+
+base::expected<std::shared_ptr<batch_state>> make_notice(const std::shared_ptr<const remote_memory>& theirs,
+                                                         notice what, base::time_point now,
+                                                         base::time_point deadline) {
+  auto batch = std::make_shared<batch_state>(theirs, 0);
+  batch->submitted = now;
+  batch->deadline = deadline;
+  if (auto attached = attach(*batch, std::move(what)); !attached)
+    return base::fail(attached.error());
+  return batch;
 }
 
 } // namespace actor_rdma::actors

@@ -37,6 +37,8 @@ bool work_queue::any_usable() const noexcept {
 
 void work_queue::submit(std::shared_ptr<batch_state> batch) {
   batch->serial = next_serial_++;
+  if (batch->transfers().empty())
+    return;
   batches_.push_back(std::move(batch));
 }
 

@@ -39,6 +39,7 @@ public:
   bool any_usable() const noexcept;
 
   // batches
+  /// Gives the batch its serial. A batch without transfers (a mere notice) is not kept.
   void submit(std::shared_ptr<batch_state> batch);
   /// Ends every transfer of the batch that has not ended: what is unposted never starts; what is posted ends
   /// when it is fenced. Returns true when WRs are still out, so that somebody must see to their fence.

@@ -166,6 +166,21 @@ TEST_CASE("a GID must have sixteen bytes") {
   CHECK(complaint(bytes) == "accept.local.gid: has 0 bytes, must have 16");
 }
 
+TEST_CASE("a notice's payload must be binary and within its bound") {
+  const auto payload = [](const std::function<void(packer&)>& value) {
+    return complaint(by_hand("notice", [&](packer& pk) {
+      pk.pack_map(4).pack("session").pack(1u).pack("sequence").pack(1u).pack("name").pack("n");
+      pk.pack("payload");
+      value(pk);
+    }));
+  };
+  CHECK(payload([](packer& pk) { pk.pack("text"); }) == "notice.payload: must be binary, is a string");
+  const std::vector<char> long_one(4097);
+  CHECK(payload([&](packer& pk) { pk.pack_bin(4097).pack_bin_body(long_one.data(), 4097); }) ==
+        "notice.payload: has 4097 bytes, at most 4096 are allowed");
+  CHECK(payload([&](packer& pk) { pk.pack_bin(4096).pack_bin_body(long_one.data(), 4096); }) == "(none)");
+}
+
 TEST_CASE("bytes that are no message are refused in words") {
   const auto words = [](std::initializer_list<unsigned> bytes) {
     const std::vector<std::uint8_t> data(bytes.begin(), bytes.end());
@@ -245,6 +260,13 @@ TEST_CASE("a struct that exceeds a bound is not encoded, and the error names the
   port.mtu = 1500;
   CHECK(complaint(with(bootstrap::connect{1, port, "d", {}})) ==
         "connect.local.mtu: must be 256, 512, 1024, 2048 or 4096");
+  notice note{1, 1, std::string(max_notice_name_bytes, 'n'), std::vector<std::uint8_t>(max_notice_bytes)};
+  CHECK(complaint(with(note)) == "(none)");
+  note.payload.push_back(0);
+  CHECK(complaint(with(note)) == "notice.payload: has 4097 bytes, at most 4096 are allowed");
+  note.payload.clear();
+  note.name.push_back('n');
+  CHECK(complaint(with(note)) == "notice.name: must have at most 256 bytes");
   segment lopsided{"s", 1, {sample_port()}, {{1, 2, 3, true, {}}}, 0, {7}};
   CHECK(complaint(with(publish{lopsided})) ==
         "publish.published.buffers: must have one rkey for each device");

@@ -106,6 +106,17 @@ public:
   void list(const char* key, std::vector<T>& into, std::size_t bound) {
     read(key, [&](const msgpack::object& value) { get_list(value, into, bound); });
   }
+  void binary(const char* key, std::vector<std::uint8_t>& into, std::size_t bound) {
+    read(key, [&](const msgpack::object& value) {
+      if (!is(value, msgpack::type::BIN, "binary"))
+        return;
+      const auto& bin = value.via.bin;
+      if (bin.size > bound)
+        trail_.fail(fmt::format("has {} bytes, at most {} are allowed", bin.size, bound));
+      else
+        into.assign(bin.ptr, bin.ptr + bin.size);
+    });
+  }
   void check(bool holds, const char* key, const char* complaint) {
     const field_trail::step at{trail_, key};
     if (!holds)

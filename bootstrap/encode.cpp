@@ -34,6 +34,7 @@ struct field_counter {
   void list(const char*, const std::vector<T>&, std::size_t) {
     ++count;
   }
+  void binary(const char*, const std::vector<std::uint8_t>&, std::size_t) { ++count; }
   void check(bool, const char*, const char*) {}
 };
 
@@ -90,6 +91,15 @@ public:
       put(values[i]);
     }
   }
+  void binary(const char* key, const std::vector<std::uint8_t>& bytes, std::size_t bound) {
+    const field_trail::step into{trail_, key};
+    if (bytes.size() > bound) {
+      trail_.fail(fmt::format("has {} bytes, at most {} are allowed", bytes.size(), bound));
+      return;
+    }
+    put_string(key);
+    put_binary(bytes);
+  }
   void check(bool holds, const char* key, const char* complaint) {
     const field_trail::step at{trail_, key};
     if (!holds)
@@ -103,6 +113,13 @@ public:
   }
 
 private:
+  template <class Bytes>
+  void put_binary(const Bytes& bytes) {
+    packer_.pack_bin(static_cast<std::uint32_t>(bytes.size()));
+    packer_.pack_bin_body(reinterpret_cast<const char*>(bytes.data()),
+                          static_cast<std::uint32_t>(bytes.size()));
+  }
+
   template <class T>
   void put(const T& value) {
     if constexpr (std::is_same_v<T, bool>) {
@@ -117,9 +134,7 @@ private:
       else
         put_string(value);
     } else if constexpr (std::is_same_v<T, gid_bytes>) {
-      packer_.pack_bin(static_cast<std::uint32_t>(value.size()));
-      packer_.pack_bin_body(reinterpret_cast<const char*>(value.data()),
-                            static_cast<std::uint32_t>(value.size()));
+      put_binary(value);
     } else {
       begin_map(count_fields(value));
       wire_fields(*this, value);

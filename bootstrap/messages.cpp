@@ -9,8 +9,8 @@ namespace {
 
 // In the order of the alternatives of `body`.
 constexpr std::array<const char*, std::variant_size_v<body>> names = {
-    "hello",  "publish", "connect", "accept", "rebuild", "rebuilt",
-    "retire", "retired", "reject",  "ping",   "pong",    "goodbye"};
+    "hello",   "publish", "connect", "accept", "rebuild", "rebuilt", "retire",
+    "retired", "reject",  "ping",    "pong",   "goodbye", "notice",  "noticed"};
 
 } // namespace
 

@@ -18,6 +18,9 @@ namespace actor_rdma::bootstrap {
 
 inline constexpr std::uint16_t protocol_version = 1;
 
+/// Bits of hello.features: what its sender understands beyond the first version's messages.
+inline constexpr std::uint64_t feature_notices = 1; ///< it takes `notice` and answers with `noticed`
+
 using incarnation = std::uint64_t; ///< random id of one process life, never 0
 using gid_bytes = std::array<std::uint8_t, 16>;
 
@@ -161,8 +164,27 @@ struct goodbye {
   friend bool operator==(const goodbye&, const goodbye&) = default;
 };
 
+/// A small message to the program behind the peer. The initiator numbers them 1, 2, 3... within a session, so
+/// that the acceptor can tell a repetition on a new link from a new one.
+struct notice {
+  std::uint64_t session = 0; ///< random, the initiator's choice; another one starts again at 1
+  std::uint64_t sequence = 0;
+  std::string name;
+  std::vector<std::uint8_t> payload;
+  friend bool operator==(const notice&, const notice&) = default;
+};
+/// How far the acceptor has come with the notices of a session.
+struct noticed {
+  std::uint64_t session = 0;
+  std::uint64_t upto = 0;  ///< all up to this one are in the receiving program's inbox
+  std::uint64_t limit = 0; ///< none above this one may be sent yet
+  bool again = false;      ///< some above `upto` found no room and were thrown away: send them once more
+  bool forgotten = false;  ///< the acceptor knows nothing of this session any more; the numbers mean nothing
+  friend bool operator==(const noticed&, const noticed&) = default;
+};
+
 using body = std::variant<hello, publish, connect, accept, rebuild, rebuilt, retire, retired, reject, ping,
-                          pong, goodbye>;
+                          pong, goodbye, notice, noticed>;
 
 struct message {
   std::uint16_t version = protocol_version;

@@ -2,8 +2,8 @@
 //
 // Which fields every struct of messages.hpp has on the wire, written down once for the encoder and the
 // decoder. A visitor is called as v(key, field), v.text(key, field) for words that may be cut, v.up_to(key,
-// number, bound) and v.list(key, vector, bound); v.check(holds, key, complaint) states what must hold beyond
-// types and bounds.
+// number, bound), v.list(key, vector, bound) and v.binary(key, bytes, bound); v.check(holds, key, complaint)
+// states what must hold beyond types and bounds.
 #pragma once
 
 #include "bootstrap/limits.hpp"
@@ -148,6 +148,24 @@ void wire_fields(V& v, M& m) {
 template <class V, like<goodbye> M>
 void wire_fields(V& v, M& m) {
   v.text("cause", m.cause);
+}
+
+template <class V, like<notice> M>
+void wire_fields(V& v, M& m) {
+  v("session", m.session);
+  v("sequence", m.sequence);
+  v("name", m.name);
+  v.binary("payload", m.payload, max_notice_bytes);
+  v.check(m.name.size() <= max_notice_name_bytes, "name", "must have at most 256 bytes");
+}
+
+template <class V, like<noticed> M>
+void wire_fields(V& v, M& m) {
+  v("session", m.session);
+  v("upto", m.upto);
+  v("limit", m.limit);
+  v("again", m.again);
+  v("forgotten", m.forgotten);
 }
 
 } // namespace actor_rdma::bootstrap

@@ -21,6 +21,10 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::stale_completion: return "stale completion";
   case event_kind::stuck: return "stuck";
   case event_kind::lane_gap: return "lane gap";
+  case event_kind::notice_sent: return "notice sent";
+  case event_kind::notice_delivered: return "notice delivered";
+  case event_kind::notice_lost: return "notice lost";
+  case event_kind::notice_received: return "notice received";
   case event_kind::internal_fault: return "internal fault";
   }
   return "?";

@@ -29,6 +29,12 @@ enum class event_kind : std::uint8_t {
   stuck,    ///< a transfer is older than stuck_after; detail names the actor that holds it and that actor's
             ///< state
   lane_gap, ///< a lane lost time; value = nanoseconds
+  notice_sent,      ///< a notice was handed to the control link, `from` = "again" when it was before; detail
+                    ///< = its name, value = its number
+  notice_delivered, ///< the peer has it; detail, value as above
+  notice_lost,      ///< it ended in another way: `to` = which, detail = name and cause, value = its number,
+                    ///< 0 if it was not sent
+  notice_received,  ///< a peer's notice is in our inbox; detail, value as above
   internal_fault,
 };
 const char* to_string(event_kind kind) noexcept;

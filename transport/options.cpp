@@ -50,6 +50,7 @@ base::expected<void> validate(const options& o) {
            within<std::uint32_t>("send_queue_depth", o.send_queue_depth, 1, 16384),
            within<std::uint32_t>("slice_bytes", o.slice_bytes, 256, 1u << 30),
            within<std::uint32_t>("max_open_batches", o.max_open_batches, 1, 1u << 20),
+           within<std::uint32_t>("notice_inbox", o.notice_inbox, 1, 1u << 20),
            within_ms("default_deadline_ms", o.default_deadline, 1ms, base::duration::max()),
            within_ms("stall_floor_ms", o.stall_floor, 1ms, 60s),
            within_ms("path_fence_ms", o.path_fence, 1ms, 60s),

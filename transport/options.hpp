@@ -5,8 +5,10 @@
 
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "observe/notice.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +70,13 @@ struct options {
       std::chrono::milliseconds{500}; ///< lost control link: the same incarnation goes on
   base::duration stuck_after = std::chrono::seconds{5};
   base::duration shutdown_timeout = std::chrono::seconds{5};
+
+  /// Received notices that wait for poll_notice() or on_notice, of all peers together; each peer has at most
+  /// 64 of them. A full inbox makes senders wait.
+  std::uint32_t notice_inbox = 4096;
+  /// Called for every received notice, one at a time, on the transport's completion thread, instead of
+  /// poll_notice(). It may submit and wait for nothing; while it runs, notices wait in the inbox.
+  std::function<void(received_notice&&)> on_notice;
 
   std::uint8_t qp_timeout = 12; ///< ibv_modify_qp(3) timeout: 4.096 us * 2^n
   std::uint8_t retry_count = 7;

@@ -60,6 +60,10 @@ transfer_result batch::result(std::size_t index) const noexcept {
   return impl_->state->result(index);
 }
 
+notice_result batch::notice() const noexcept {
+  return impl_ ? impl_->state->notice() : notice_result{};
+}
+
 bool batch::done() const noexcept {
   return !impl_ || impl_->state->done();
 }
@@ -137,12 +141,30 @@ base::expected<batch> transport::submit(const segment& target, std::span<const t
   auto state = impl_->core->submit(target.impl_->address, *target.impl_->view, requests, std::move(opts));
   if (!state)
     return base::fail(state.error());
+  return make_handle(target, std::move(*state));
+}
+
+base::expected<batch> transport::notify(const segment& target, notice what, submit_options how) {
+  if (!target)
+    return base::fail(base::reason::invalid_argument, "transport", "the segment is empty: import it first");
+  how.notice = std::move(what);
+  auto state = impl_->core->notify(target.impl_->address, *target.impl_->view, std::move(how));
+  if (!state)
+    return base::fail(state.error());
+  return make_handle(target, std::move(*state));
+}
+
+batch transport::make_handle(const segment& target, std::shared_ptr<actors::batch_state> state) const {
   batch b;
   b.impl_ = std::make_shared<batch::impl>();
   b.impl_->address = target.impl_->address;
-  b.impl_->state = std::move(*state);
+  b.impl_->state = std::move(state);
   b.impl_->core = impl_->core;
   return b;
+}
+
+std::optional<received_notice> transport::poll_notice() {
+  return impl_->core->poll_notice();
 }
 
 std::vector<observe::actor_snapshot> transport::snapshot(base::duration timeout) const {

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "observe/events.hpp"
+#include "observe/notice.hpp"
 #include "observe/snapshot.hpp"
 #include "observe/transfer.hpp"
 #include "transport/options.hpp"
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,6 +27,9 @@
 namespace actor_rdma {
 
 class transport;
+namespace actors {
+class batch_state;
+}
 
 /// Registered memory. A handle: copies name the same buffer.
 class buffer {
@@ -75,9 +80,13 @@ struct submit_options {
   /// For the whole life of each transfer of the batch: queued, connecting, posted or retrying. `no_deadline`
   /// must be asked for; zero means the transport's default.
   base::duration deadline{0};
-  /// Called once, on the transport's completion thread, when every transfer of the batch has ended. It may
-  /// submit and wait for nothing.
+  /// Called once, on the transport's completion thread, when every transfer of the batch has ended, and its
+  /// notice, if it has one, is settled. It may submit and wait for nothing.
   std::function<void()> on_done;
+  /// Sent to the peer's program when all transfers of the batch have completed and their data is in the
+  /// peer's host memory, whatever rails it took; else it is withheld. The peer gets it once. It shares the
+  /// batch's deadline. Refused with reason::unsupported when the peer's version does not take notices.
+  std::optional<actor_rdma::notice> notice;
   static constexpr base::duration no_deadline = base::duration::max();
 };
 
@@ -89,11 +98,14 @@ public:
   std::size_t size() const noexcept;
   /// Two acquire loads. Stable once it is not `pending`.
   transfer_result result(std::size_t index) const noexcept;
+  /// How the batch's notice ended, or `pending`. Any thread.
+  notice_result notice() const noexcept;
+  /// Every transfer has ended and the notice, if there is one, is settled.
   bool done() const noexcept;
-  /// Blocks the calling thread until every transfer has ended or `timeout` is over; true when all have ended.
+  /// Blocks the calling thread until done() or until `timeout` is over; true when it is done.
   bool wait_for(base::duration timeout) const;
-  /// Transfers that have not ended stop: what is unposted never starts, what is posted is fenced. Does not
-  /// wait.
+  /// Transfers that have not ended stop: what is unposted never starts, what is posted is fenced. A notice
+  /// that was not sent yet never will be. Does not wait.
   void cancel();
   explicit operator bool() const noexcept { return impl_ != nullptr; }
 
@@ -140,6 +152,14 @@ public:
   base::expected<batch> submit(const segment& target, std::span<const transfer_request> requests,
                                submit_options opts = {});
 
+  /// Sends a notice by itself, behind nothing. The batch has no transfers; it tells what became of the
+  /// notice. `how.notice` is not used. Notices to one peer are sent in the order in which they became ready.
+  base::expected<batch> notify(const segment& target, notice what, submit_options how = {});
+  /// The oldest notice that has arrived, if there is one. Any thread, does not block. Still works after
+  /// shutdown, for what had arrived before it. Room in the inbox is room for the senders: poll regularly, or
+  /// use options::on_notice.
+  std::optional<received_notice> poll_notice();
+
   /// Asks every actor; those that do not answer within `timeout` are named as silent.
   std::vector<observe::actor_snapshot> snapshot(base::duration timeout = std::chrono::milliseconds{
                                                     200}) const;
@@ -150,6 +170,7 @@ public:
 private:
   struct impl;
   explicit transport(std::unique_ptr<impl> state);
+  batch make_handle(const segment& target, std::shared_ptr<actors::batch_state> state) const;
   std::unique_ptr<impl> impl_;
 };
 

@@ -38,6 +38,11 @@ public:
     for (auto& element : into)
       fill(element);
   }
+  void binary(const char*, std::vector<std::uint8_t>& into, std::size_t bound) {
+    into = *rc::gen::arbitrary<std::vector<std::uint8_t>>();
+    if (*rc::gen::inRange(0, 4) == 0)
+      into.resize(bound, 0xa7);
+  }
   void check(bool, const char*, const char*) {}
 
 private:

@@ -41,6 +41,8 @@ inline std::vector<message> sample_messages() {
       ping{42},
       pong{43},
       goodbye{"shutdown"},
+      notice{0x8000000000000002, 9, "layer 7", {0x00, 0xff, 0x7f}},
+      noticed{0x8000000000000002, 8, 72, true, true},
   };
   std::vector<message> result;
   for (const auto& what : bodies)

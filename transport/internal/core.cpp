@@ -41,6 +41,7 @@ actors::settings settings_of(const options& o) {
   s.qp_timeout = o.qp_timeout;
   s.retry_count = o.retry_count;
   s.read_depth = o.read_depth;
+  s.notice_inbox = o.notice_inbox;
   return s;
 }
 
@@ -54,7 +55,11 @@ verbs::soft::nic_mode mode_of(const std::string& name) {
 
 core::core(const options& opts)
     : opts_(opts), self_(base::entropy_seed() | 1), born_in_process_(process_generation()),
-      lane_events_(opts.name, opts.events) {}
+      lane_events_(opts.name, opts.events),
+      inbox_(std::make_shared<actors::notice_inbox>(opts.notice_inbox, [this] {
+        if (opts_.on_notice)
+          completions_->notices_came();
+      })) {}
 
 core::~core() = default;
 
@@ -151,7 +156,12 @@ base::expected<void> core::start() {
   lanes.lane.observer = &lane_events_;
   actors::use_lanes(config_, lanes);
   system_ = std::make_unique<caf::actor_system>(config_);
-  completions_ = std::make_unique<completion_thread>();
+  completions_ = std::make_unique<completion_thread>([inbox = inbox_, call = opts_.on_notice] {
+    auto next = inbox->take();
+    if (next)
+      call(std::move(*next));
+    return next.has_value();
+  });
 
   actors::engine::parts p;
   p.config = settings_of(opts_);
@@ -163,6 +173,7 @@ base::expected<void> core::start() {
     p.lanes.push_back(&scheduler->at(i));
   p.channel = channel_;
   p.batch_done = [this](const auto& batch) { batch_done(batch); };
+  p.inbox = inbox_;
   engine_ = std::make_unique<actors::engine>(std::move(p));
   if (!opts_.listen.empty()) {
     auto address = channel_->listen(opts_.listen);

@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include <caf/actor_system.hpp>
@@ -36,6 +37,9 @@ public:
                                                               const actors::peer_view& view,
                                                               std::span<const transfer_request> requests,
                                                               submit_options&& how);
+  base::expected<std::shared_ptr<actors::batch_state>>
+  notify(const std::string& address, const actors::peer_view& view, submit_options&& how);
+  std::optional<received_notice> poll_notice() { return inbox_->take(); }
   void cancel(const std::string& address, const std::shared_ptr<actors::batch_state>& batch);
   std::vector<observe::actor_snapshot> snapshot(base::duration timeout) const;
   std::string last_words_about(const std::string& address) const;
@@ -49,6 +53,9 @@ private:
   explicit core(const options& opts);
   base::expected<void> start();
   base::expected<std::vector<actors::open_device>> open_devices();
+  template <class Make>
+  base::expected<std::shared_ptr<actors::batch_state>>
+  hand_over(const std::string& address, const actors::peer_view& view, submit_options& how, Make&& make);
   void batch_done(const std::shared_ptr<actors::batch_state>& batch);
   base::expected<void> usable() const;
   void release();
@@ -65,6 +72,7 @@ private:
   std::unique_ptr<caf::actor_system> system_;
   std::shared_ptr<bootstrap::tcp_channel> channel_;
   std::unique_ptr<completion_thread> completions_;
+  std::shared_ptr<actors::notice_inbox> inbox_; ///< outlives the rest, for what has arrived
   std::unique_ptr<actors::engine> engine_;
   std::atomic<std::uint32_t> open_batches_{0};
   std::atomic<bool> down_{false};

@@ -112,10 +112,9 @@ base::expected<std::shared_ptr<actors::peer_view>> core::import_peer(const std::
   return ref->view;
 }
 
-base::expected<std::shared_ptr<actors::batch_state>> core::submit(const std::string& address,
-                                                                  const actors::peer_view& view,
-                                                                  std::span<const transfer_request> requests,
-                                                                  submit_options&& how) {
+template <class Make>
+base::expected<std::shared_ptr<actors::batch_state>>
+core::hand_over(const std::string& address, const actors::peer_view& view, submit_options& how, Make&& make) {
   if (auto good = usable(); !good)
     return base::fail(good.error());
   auto memory = view.memory();
@@ -131,7 +130,7 @@ base::expected<std::shared_ptr<actors::batch_state>> core::submit(const std::str
   const auto now = base::mono_clock::now();
   const auto span = how.deadline == base::duration::zero() ? opts_.default_deadline : how.deadline;
   const auto deadline = span > base::time_point::max() - now ? base::time_point::max() : now + span;
-  auto batch = actors::make_batch(engine_->buffers(), memory, requests, now, deadline);
+  auto batch = make(memory, now, deadline);
   if (!batch) {
     open_batches_.fetch_sub(1, std::memory_order_acq_rel);
     return batch;
@@ -144,6 +143,22 @@ base::expected<std::shared_ptr<actors::batch_state>> core::submit(const std::str
   }
   actors::engine::submit_to(to, *batch);
   return batch;
+}
+
+base::expected<std::shared_ptr<actors::batch_state>> core::submit(const std::string& address,
+                                                                  const actors::peer_view& view,
+                                                                  std::span<const transfer_request> requests,
+                                                                  submit_options&& how) {
+  return hand_over(address, view, how, [&](const auto& memory, auto now, auto deadline) {
+    return actors::make_batch(engine_->buffers(), memory, requests, now, deadline, std::move(how.notice));
+  });
+}
+
+base::expected<std::shared_ptr<actors::batch_state>>
+core::notify(const std::string& address, const actors::peer_view& view, submit_options&& how) {
+  return hand_over(address, view, how, [&](const auto& memory, auto now, auto deadline) {
+    return actors::make_notice(memory, std::move(*how.notice), now, deadline);
+  });
 }
 
 void core::batch_done(const std::shared_ptr<actors::batch_state>& batch) {
