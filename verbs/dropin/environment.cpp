@@ -72,7 +72,7 @@ base::expected<settings> read_environment(const lookup& get) {
   }
   if (const char* const text = value_of(devices_variable)) {
     const auto n = number(text);
-    if (!n || *n < 0 || *n > max_devices || *n != static_cast<unsigned>(*n))
+    if (!n || !(*n >= 0 && *n <= max_devices) || *n != static_cast<unsigned>(*n))
       return refuse(devices_variable, text, "a number of devices from 0 to 16");
     count = static_cast<unsigned>(*n);
   }
@@ -96,7 +96,7 @@ base::expected<settings> read_environment(const lookup& get) {
   }
   if (const char* const text = value_of(yield_variable)) {
     const auto n = number(text);
-    if (!n || *n < 0 || *n > 1'000'000 || *n != static_cast<unsigned>(*n))
+    if (!n || !(*n >= 0 && *n <= 1'000'000) || *n != static_cast<unsigned>(*n))
       return refuse(yield_variable, text, "a number of empty polls from 0 (never yield) to 1000000");
     s.yield_after = static_cast<unsigned>(*n);
   }

@@ -5,6 +5,7 @@
 // such fabric.
 #include "base/error.hpp"
 #include "base/time.hpp"
+#include "verbs/dropin/exec.hpp"
 #include "verbs/soft/fabric.hpp"
 #include "verbs/soft/tool/addressing_commands.hpp"
 
@@ -135,6 +136,12 @@ int main(int argc, char** argv) {
   auto* const mode = add_device_command(app, o, "mode", "Change how a device executes work");
   mode->add_option("mode", o.value)->required()->check(CLI::IsMember({"inline", "paced", "null"}));
   soft::tool::addressing_commands addressing{app};
+  dropin::exec_options run;
+  auto* const exec = app.add_subcommand("exec", "Run a program on the fabric: soft-nic exec -- PROGRAM ARGS");
+  exec->add_option("--devices", run.devices, "how many it has (ACTOR_RDMA_SOFT_DEVICES)");
+  exec->add_option("--host", run.host, "name of its host (ACTOR_RDMA_SOFT_HOST)");
+  exec->add_flag("!--no-files", run.with_files, "without /sys/class/infiniband and /dev/infiniband");
+  exec->add_option("program", run.command, "the program and, behind --, its arguments")->required();
   auto* const log = app.add_subcommand("log", "Print the event log");
   log->add_flag("--follow", o.follow, "go on until interrupted");
   try {
@@ -146,6 +153,10 @@ int main(int argc, char** argv) {
   if (delay->parsed() && !late) {
     fmt::print(stderr, "soft-nic: \"{}\" is not a duration: say 250us, 20ms, 1.5s or 0\n", o.value);
     return exit_usage;
+  }
+  if (exec->parsed()) {
+    run.fabric = o.fabric;
+    return dropin::exec_on_soft_nic(run);
   }
 
   soft::fabric_options how;
