@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace actor_rdma::actors {
 
 device::device(lane_env& env, const settings& config, observer& watch, std::uint16_t number,
@@ -245,6 +247,11 @@ void device::on_readable(int) {
 }
 
 void device::on_async(const verbs::async_event& event) {
+  // Ports of one device share its event queue: what counts is the port that the event names.
+  if (event.port != 0 && event.port != open_device::port_number) {
+    ++other_ports_events_;
+    return;
+  }
   switch (event.type) {
   case IBV_EVENT_PORT_ERR: raise(device_event::port_down, "async event: port error"); break;
   case IBV_EVENT_PORT_ACTIVE: raise(device_event::port_up, "async event: port active"); break;
@@ -293,17 +300,67 @@ void device::port_read(const port_reading& seen) {
     return raise(device_event::read_failed, seen.failure.to_string());
   if (!seen.up)
     return raise(device_event::port_down, "the port is down");
-  const bool moved = seen.address.gid != address_.gid || seen.address.lid != address_.lid ||
-                     seen.address.mtu != address_.mtu || seen.gid_index != gid_index_;
-  if (machine_.state() == device_state::active) {
-    if (moved)
-      raise(device_event::address_changed, "GID, LID or MTU changed");
-    return;
+  gid_wish wish;
+  wish.index = config_.gid_index;
+  if (!gids_.empty())
+    wish.present = gid_address{address_.gid, address_.gid_type};
+  const auto choice = choose_gid(seen.gids, wish);
+  if (!choice) // an address may come yet; until then there is nothing to serve with
+    return raise(device_event::port_down, choice.error().to_string());
+  if (machine_.state() != device_state::active) {
+    adopt(seen, *choice);
+    return raise(device_event::address_ready, "the port is up");
   }
+  // The GID is compared by value and by place: QPs name the place.
+  if (choice->chosen.gid != address_.gid || choice->chosen.type != address_.gid_type ||
+      choice->chosen.index != gid_index_ || seen.address.lid != address_.lid ||
+      seen.address.mtu != address_.mtu)
+    return raise(device_event::address_changed,
+                 fmt::format("GID {} {}, LID {}, MTU {} became GID {} {}, LID {}, MTU {}", gid_index_,
+                             gid_text(address_.gid), address_.lid, address_.mtu, choice->chosen.index,
+                             gid_text(choice->chosen.gid), seen.address.lid, seen.address.mtu));
+  if (gids_ != seen.gids) { // endpoints may use another GID than the published one
+    gids_ = seen.gids;
+    announce();
+  }
+}
+
+void device::adopt(const port_reading& seen, const gid_choice& choice) {
+  const bool news = gids_.empty() || choice.chosen.gid != address_.gid || choice.chosen.index != gid_index_;
   address_ = seen.address;
-  gid_index_ = seen.gid_index;
+  address_.gid = choice.chosen.gid;
+  address_.gid_type = choice.chosen.type;
+  gid_index_ = choice.chosen.index;
+  gids_ = seen.gids;
   port_rate_ = seen.bytes_per_second;
-  raise(device_event::address_ready, "the port is up");
+  if (!news)
+    return;
+  observe::event e;
+  e.at = env().now();
+  e.kind = observe::event_kind::address_chosen;
+  e.subject = config_.node + "/" + name();
+  e.detail = choice.reasons;
+  e.value = gid_index_;
+  watch_.emit(std::move(e), base::level::info);
+}
+
+bootstrap::port_address device::address_toward(const bootstrap::port_address& peer) const {
+  gid_wish wish;
+  wish.index = config_.gid_index;
+  wish.peer = gid_address{peer.gid, peer.gid_type};
+  wish.present = gid_address{address_.gid, address_.gid_type};
+  auto ours = address_;
+  if (const auto choice = choose_gid(gids_, wish)) {
+    ours.gid = choice->chosen.gid;
+    ours.gid_type = choice->chosen.type;
+  }
+  return ours;
+}
+
+std::optional<std::uint32_t> device::gid_index_of(const bootstrap::port_address& ours) const noexcept {
+  if (ours.gid == address_.gid && ours.gid_type == address_.gid_type)
+    return gid_index_; // a table may hold one address twice
+  return find_gid(gids_, {ours.gid, ours.gid_type});
 }
 
 } // namespace actor_rdma::actors

@@ -5,6 +5,7 @@
 // completions to QPs by wr_id alone; those of unknown QPs or generations are counted and dropped.
 #pragma once
 
+#include "actors/gid_choice.hpp"
 #include "actors/lane_object.hpp"
 #include "actors/machines.hpp"
 #include "actors/messages.hpp"
@@ -50,10 +51,17 @@ struct open_device {
   std::span<std::uint64_t> landing; ///< this device's places, one per QP
   verbs::memory_region probe_mr;
   std::uint32_t max_read_depth = 1;
+  std::uint64_t max_region_bytes = UINT64_MAX; ///< of one memory region
+
+  static constexpr std::uint8_t port_number = 1;
+  /// Refuses an index whose place in the port's GID table is empty. Blocks.
+  base::expected<void> check_gid_index(std::uint32_t index) const;
 };
 
 class device final : public lane_object, public cq_sink, public fd_sink, public deadline_sink {
 public:
+  struct port_reading; ///< what one look at the port found (device_port.hpp)
+
   device(lane_env& env, const settings& config, observer& watch, std::uint16_t number, open_device parts);
   ~device() override;
 
@@ -80,16 +88,20 @@ public:
   const verbs::completion_queue& cq() const noexcept { return parts_.cq; }
   std::uint64_t* landing(std::uint16_t index) noexcept { return &parts_.landing[index]; }
   std::uint32_t probe_lkey() const noexcept { return parts_.probe_mr.lkey(); }
+  /// What we publish.
   const bootstrap::port_address& address() const noexcept { return address_; }
-  std::uint32_t gid_index() const noexcept { return gid_index_; }
+  /// What QPs towards this peer send from: as published, or another GID if that one cannot reach the peer's.
+  bootstrap::port_address address_toward(const bootstrap::port_address& peer) const;
+  /// The place in the GID table where the address is now; nothing when the port has it no more.
+  std::optional<std::uint32_t> gid_index_of(const bootstrap::port_address& ours) const noexcept;
+  /// Something that the port may explain has failed: it is read soon.
+  void look_at_port() { read_port(); }
   double port_bytes_per_second() const noexcept { return port_rate_; }
   std::string status_text(ibv_wc_status status) const { return parts_.ctx.table().wc_status_str(status); }
   std::string event_text(ibv_event_type type) const { return parts_.ctx.table().event_type_str(type); }
   std::uint64_t bytes_in_flight = 0; ///< of all its QPs; they keep it
 
 private:
-  struct port_reading;
-
   void handle(subscribe& m);
   void handle(unsubscribe& m);
   void handle(stop& m);
@@ -100,6 +112,7 @@ private:
   void dig(const std::shared_ptr<qp_incarnation>& dead);
   void read_port();
   void port_read(const port_reading& seen);
+  void adopt(const port_reading& seen, const gid_choice& choice);
   void announce();
   void try_to_close();
   void close();
@@ -117,6 +130,7 @@ private:
 
   bootstrap::port_address address_;
   std::uint32_t gid_index_ = 0;
+  std::vector<gid_candidate> gids_; ///< the port's table as it was when address_ was chosen or later
   double port_rate_ = 0;
   bool reading_ = false;
   bool read_again_ = false;
@@ -132,6 +146,7 @@ private:
   std::uint32_t cq_reserved_ = 0;
   std::uint64_t stale_completions_ = 0;
   std::uint64_t async_events_ = 0;
+  std::uint64_t other_ports_events_ = 0;
 };
 
 } // namespace actor_rdma::actors

@@ -4,14 +4,11 @@
 #include "actors/device_port.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace actor_rdma::actors {
 
 namespace {
-
-constexpr std::uint8_t port_number = 1;
 
 double lane_gbit_s(std::uint8_t active_speed) noexcept {
   switch (active_speed) {
@@ -37,20 +34,11 @@ double lanes_of_width(std::uint8_t active_width) noexcept {
   }
 }
 
-bool link_local(const ibv_gid& gid) noexcept {
-  return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
-}
-
-/// RoCE v2 with a routable address first, then RoCE v2, then whatever there is.
-int rank(const verbs::gid_entry& g) noexcept {
-  return (g.type == IBV_GID_TYPE_ROCE_V2 ? 2 : 0) + (link_local(g.gid) ? 0 : 1);
-}
-
 } // namespace
 
 device::port_reading device::port_reading::take(const open_device& dev, std::uint8_t read_depth) {
   port_reading r;
-  const auto port = dev.ctx.query_port(port_number);
+  const auto port = dev.ctx.query_port(open_device::port_number);
   if (!port) {
     r.failure = port.error();
     return r;
@@ -62,19 +50,34 @@ device::port_reading device::port_reading::take(const open_device& dev, std::uin
   r.address.mtu = 128u << static_cast<unsigned>(port->active_mtu);
   r.address.read_depth =
       static_cast<std::uint8_t>(std::min<std::uint32_t>(read_depth, std::max(1u, dev.max_read_depth)));
-  const auto gids = dev.ctx.query_gids(port_number);
-  if (!gids || gids->empty()) {
-    r.failure =
-        gids ? base::error{base::reason::local_device, "verbs", dev.ctx.name(), {}, {}, "the port has no GID"}
-             : gids.error();
+  const auto gids = dev.ctx.query_gids(open_device::port_number);
+  if (!gids) {
+    r.failure = gids.error();
     return r;
   }
-  const auto best = std::max_element(gids->begin(), gids->end(),
-                                     [](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  std::memcpy(r.address.gid.data(), best->gid.raw, r.address.gid.size());
-  r.address.gid_type = static_cast<std::uint8_t>(best->type);
-  r.gid_index = best->index;
+  for (const auto& g : *gids) {
+    gid_candidate c;
+    c.index = g.index;
+    std::memcpy(c.gid.data(), g.gid.raw, c.gid.size());
+    c.type = static_cast<std::uint8_t>(g.type);
+    c.interface_index = g.interface_index;
+    c.interface_up = g.interface_up;
+    r.gids.push_back(c);
+  }
   return r;
+}
+
+base::expected<void> open_device::check_gid_index(std::uint32_t index) const {
+  const auto seen = device::port_reading::take(*this, 1);
+  if (seen.failure.why != base::reason::none)
+    return base::fail(seen.failure);
+  gid_wish wish;
+  wish.index = index;
+  auto choice = choose_gid(seen.gids, wish);
+  if (choice)
+    return {};
+  choice.error().device = ctx.name();
+  return base::fail(choice.error());
 }
 
 base::expected<open_device> open_device::open(const verbs::provider& table, ibv_device* handle,
@@ -88,6 +91,7 @@ base::expected<open_device> open_device::open(const verbs::provider& table, ibv_
   const auto limits = d.ctx.query_device();
   if (!limits)
     return base::fail(limits.error());
+  d.max_region_bytes = limits->max_mr_size;
   d.max_read_depth = static_cast<std::uint32_t>(std::max(1, limits->max_qp_rd_atom));
   auto pd = verbs::protection_domain::alloc(d.ctx);
   if (!pd)

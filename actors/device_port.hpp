@@ -12,8 +12,8 @@ struct device::port_reading {
 
   base::error failure{base::reason::none};
   bool up = false;
-  bootstrap::port_address address;
-  std::uint32_t gid_index = 0;
+  bootstrap::port_address address; ///< but its GID
+  std::vector<gid_candidate> gids;
   double bytes_per_second = 0;
 };
 

@@ -164,11 +164,14 @@ void endpoint::handle(qp_report& m) {
     q.works_no_more();
     if (where_.initiator)
       owe_retire(q, m.generation);
+    else if (!q.wanted && !q.retired_owed)
+      q.retired_owed = m.generation; // unasked: the initiator would have to find out by itself
     break;
   case qp_step::fenced:
     q.idle = true;
     q.works_no_more();
     q.created.reset();
+    q.gid_index.reset();
     if (where_.initiator) {
       q.not_before = env().now();
       begin();
@@ -191,7 +194,9 @@ void endpoint::fail_attempt(member& q, const std::string& why) {
   q.idle = true;
   q.works_no_more();
   q.created.reset();
+  q.gid_index.reset();
   cause_ = why;
+  device_->look_at_port();
   if (!where_.initiator) {
     if (const auto wanted = std::exchange(q.wanted, std::nullopt))
       refuse(index_of(q), wanted->generation, bootstrap::reject_code::resources, why);
@@ -230,6 +235,8 @@ void endpoint::handle(device_changed& m) {
     raise(endpoint_event::drain, "its device is closed");
     return;
   }
+  if (m.active)
+    fence_what_lost_its_address();
   if (std::exchange(device_active_, m.active) != m.active) {
     if (m.active)
       raise(endpoint_event::device_up, "its device is up");
@@ -244,8 +251,12 @@ void endpoint::handle(peer_link& m) {
   if (stopping_ && !m.dead)
     return;
   link_ = m.link;
-  if (m.memory)
-    memory_ = m.memory;
+  if (m.memory) {
+    const auto before = std::exchange(memory_, m.memory);
+    const auto at = where_.peer_device_number;
+    if (before && before->owner == memory_->owner && at < memory_->published.devices.size())
+      peer_moved(before->published.devices[at], memory_->published.devices[at]);
+  }
   if (m.dead) {
     peer_died();
     return;

@@ -59,6 +59,9 @@ private:
     bool ending = false; ///< a fence was asked for and has not begun: nothing it says makes it usable
     bool gone = false;
     std::optional<bootstrap::qp_address> created; ///< our numbers, while they wait for the peer's
+    bootstrap::port_address local;                ///< ours, as the peer was told for this attempt
+    bootstrap::port_address peer_port;            ///< theirs, once it is connected
+    std::optional<std::uint32_t> gid_index;       ///< of `local` when it was connected; else nothing
     std::uint32_t failures = 0;
     base::time_point not_before{};
     // initiator: the remote fence that is owed
@@ -79,6 +82,12 @@ private:
   void handle(control& m);
   void handle(stop& m);
   void handle(snapshot_request& m);
+
+  // addresses (endpoint_address.cpp)
+  const bootstrap::port_address& local_toward(const bootstrap::port_address& peer);
+  void fill_addresses(member& q, const bootstrap::port_address& peer_port, qp_connect& c);
+  void fence_what_lost_its_address();
+  void peer_moved(const bootstrap::port_address& was, const bootstrap::port_address& is);
 
   void raise(endpoint_event event, std::string cause);
   void perform(endpoint_action action);
@@ -136,7 +145,8 @@ private:
   bootstrap::incarnation peer_ = 0;
   std::shared_ptr<const remote_memory> memory_;
   bootstrap::port_address peer_port_;
-  bool connect_asked_ = false; ///< acceptor: an accept is owed
+  bootstrap::port_address local_; ///< the last address that was chosen for the peer's
+  bool connect_asked_ = false;    ///< acceptor: an accept is owed
   bool stopping_ = false;
   bool stop_asked_ = false; ///< the owner waits for `stopped`
   deadline_id retry_timer_ = deadline_id::none;

@@ -54,7 +54,7 @@ void endpoint::numbers_ready() {
         continue;
       bootstrap::rebuild r;
       r.endpoint = where_.number;
-      r.local = device_->address();
+      r.local = q.local = local_toward(peer_port_);
       r.qp = *std::exchange(q.created, std::nullopt);
       send(std::move(r));
     }
@@ -64,8 +64,10 @@ void endpoint::numbers_ready() {
     return;
   bootstrap::connect c;
   c.endpoint = where_.number;
-  c.local = device_->address();
+  c.local = local_toward(memory_ ? memory_->published.devices[where_.peer_device_number] : peer_port_);
   c.peer_device = where_.peer_device;
+  for (auto& q : members_)
+    q.local = c.local;
   for (auto& q : members_)
     c.qps.push_back(*std::exchange(q.created, std::nullopt));
   send(std::move(c));
@@ -77,7 +79,7 @@ void endpoint::connect_member(member& q, const bootstrap::port_address& port,
     return;
   settle(q, static_cast<std::uint16_t>(peer.generation - 1), true); // it fenced every older generation first
   qp_connect c;
-  c.peer_port = port;
+  fill_addresses(q, port, c);
   c.peer = peer;
   c.peer_incarnation = peer_;
   c.probe_addr = memory_->published.probe_addr;
@@ -166,9 +168,13 @@ void endpoint::settle(member& q, std::uint16_t generation, bool confirmed) {
 void endpoint::on_message(const bootstrap::retired& m) {
   if (!where_.initiator)
     return;
-  for (auto& q : members_)
-    if (m.whole_endpoint || index_of(q) == m.qp_index)
-      settle(q, m.whole_endpoint ? q.retire_generation : std::min(m.generation, q.generation), true);
+  for (auto& q : members_) {
+    if (!m.whole_endpoint && index_of(q) != m.qp_index)
+      continue;
+    settle(q, m.whole_endpoint ? q.retire_generation : std::min(m.generation, q.generation), true);
+    if (!m.whole_endpoint && m.generation == q.generation && (q.usable || q.suspect))
+      fence(q, "the peer gave up its QP");
+  }
 }
 
 void endpoint::retire_overdue() {
@@ -247,7 +253,8 @@ void endpoint::serve(member& q) {
   }
   if (q.created && q.created->generation == q.generation) {
     qp_connect c;
-    c.peer_port = peer_port_;
+    q.local = local_toward(peer_port_);
+    fill_addresses(q, peer_port_, c);
     c.peer = *q.wanted;
     c.peer_incarnation = peer_;
     caf::anon_send(q.handle, std::move(c));
@@ -264,7 +271,7 @@ void endpoint::answer_ready() {
       continue;
     bootstrap::rebuilt r;
     r.endpoint = where_.number;
-    r.local = device_->address();
+    r.local = q.local;
     r.qp = *q.created;
     q.wanted.reset();
     send(std::move(r));
@@ -274,7 +281,7 @@ void endpoint::answer_ready() {
   connect_asked_ = false;
   bootstrap::accept a;
   a.endpoint = where_.number;
-  a.local = device_->address();
+  a.local = members_.front().local;
   for (auto& q : members_) {
     a.qps.push_back(*q.created);
     q.wanted.reset();

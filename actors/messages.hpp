@@ -75,6 +75,7 @@ struct qp_begin {
 };
 /// endpoint -> QP: the peer's numbers for this generation; go to RTR and RTS, then probe (initiator).
 struct qp_connect {
+  bootstrap::port_address local; ///< as the peer was told
   bootstrap::port_address peer_port;
   bootstrap::qp_address peer;
   bootstrap::incarnation peer_incarnation = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A QP's messages, its machine's actions and its stall clock. The verbs calls are in qp_verbs.cpp.
+// Messages, the machine's actions and the stall clock. The verbs calls are in qp_verbs.cpp.
 #include "actors/qp.hpp"
 
 #include <algorithm>
@@ -8,12 +8,10 @@
 namespace actor_rdma::actors {
 
 namespace {
-
 /// A new QP is measured this often before its own rate is believed; until then the port's speed is.
 constexpr std::uint32_t samples_needed = 64;
 constexpr std::uint32_t most_patience = 64;
 constexpr double smoothing = 0.1;
-
 } // namespace
 
 qp::qp(lane_env& env, const settings& config, observer& watch, std::shared_ptr<device> dev, place where)
@@ -63,6 +61,8 @@ void qp::handle(qp_hold& m) {
   }
   if (!std::exchange(paused_.held, false) || machine_.state() != qp_state::paused)
     return;
+  if (!where_.initiator) // it never posts: the initiator's probe proves it
+    return raise(qp_event::resume, "its device is back");
   // It comes back only after it has proved itself; if it hangs, the probe's silence says so.
   paused_.proving = true;
   probing_for_ = -1;

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+
+#include <fmt/format.h>
 
 namespace actor_rdma::actors {
 
@@ -21,7 +24,6 @@ ibv_mtu mtu_value(std::uint32_t bytes) noexcept {
   return bytes >= 512 ? IBV_MTU_512 : IBV_MTU_256;
 }
 
-constexpr std::uint8_t port_number = 1;
 constexpr std::uint8_t min_rnr_timer = 12; // 0.64 ms
 constexpr std::uint8_t rnr_retry = 6;      // 7 would be endless
 
@@ -35,11 +37,12 @@ void keep_failure(qp_incarnation& qp, const base::expected<void>& outcome) {
 link_parameters parameters_of(const device& dev, const qp_connect& peer, const settings& config) {
   link_parameters p;
   p.peer = peer.peer;
+  p.local = peer.local;
   p.peer_port = peer.peer_port;
-  p.gid_index = dev.gid_index();
-  p.mtu = std::min(dev.address().mtu, peer.peer_port.mtu);
-  p.max_dest_reads = dev.address().read_depth;
-  p.max_reads = std::min(dev.address().read_depth, peer.peer_port.read_depth);
+  p.gid_index = dev.gid_index_of(peer.local);
+  p.mtu = std::min(peer.local.mtu, peer.peer_port.mtu);
+  p.max_dest_reads = peer.local.read_depth;
+  p.max_reads = std::min(peer.local.read_depth, peer.peer_port.read_depth);
   p.timeout = config.qp_timeout;
   p.retry_count = config.retry_count;
   return p;
@@ -64,13 +67,28 @@ void make_qp(const device& dev, std::uint32_t depth, qp_incarnation& out) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.pkey_index = 0;
-  attr.port_num = port_number;
+  attr.port_num = open_device::port_number;
   attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   keep_failure(out,
                out.pair.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
 }
 
 void connect_qp(qp_incarnation& qp, const link_parameters& link) {
+  const auto route = [&] {
+    return fmt::format("path MTU {} (our port {}, the peer's {}), from GID {} {} to {}", link.mtu,
+                       link.local.mtu, link.peer_port.mtu,
+                       link.gid_index ? std::to_string(*link.gid_index) : "?", gid_text(link.local.gid),
+                       gid_text(link.peer_port.gid));
+  };
+  if (!link.gid_index) {
+    qp.failure = {base::reason::local_device,
+                  "QP",
+                  link.local.device,
+                  {},
+                  {},
+                  "the port has lost the address that the peer was told; " + route()};
+    return;
+  }
   ibv_qp_attr rtr{};
   rtr.qp_state = IBV_QPS_RTR;
   rtr.path_mtu = mtu_value(link.mtu);
@@ -80,14 +98,16 @@ void connect_qp(qp_incarnation& qp, const link_parameters& link) {
   rtr.min_rnr_timer = min_rnr_timer;
   rtr.ah_attr.is_global = 1;
   std::memcpy(&rtr.ah_attr.grh.dgid, link.peer_port.gid.data(), link.peer_port.gid.size());
-  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(link.gid_index);
+  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(*link.gid_index);
   rtr.ah_attr.grh.hop_limit = 64;
   rtr.ah_attr.dlid = link.peer_port.lid;
-  rtr.ah_attr.port_num = port_number;
+  rtr.ah_attr.port_num = open_device::port_number;
   auto outcome = qp.pair.modify(rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                          IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-  if (!outcome)
+  if (!outcome) {
+    outcome.error().what += "; " + route();
     return keep_failure(qp, outcome);
+  }
   ibv_qp_attr rts{};
   rts.qp_state = IBV_QPS_RTS;
   rts.sq_psn = qp.psn;

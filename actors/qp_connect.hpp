@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 namespace actor_rdma::actors {
 
@@ -29,8 +30,9 @@ struct qp_incarnation {
 /// What RTR and RTS need besides the two QP numbers; everything is decided on the lane.
 struct link_parameters {
   bootstrap::qp_address peer;
+  bootstrap::port_address local;
   bootstrap::port_address peer_port;
-  std::uint32_t gid_index = 0;
+  std::optional<std::uint32_t> gid_index; ///< nothing: our port has lost the address
   std::uint32_t mtu = 1024;
   std::uint8_t max_dest_reads = 1;
   std::uint8_t max_reads = 1;

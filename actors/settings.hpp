@@ -5,6 +5,7 @@
 #include "base/time.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace actor_rdma::actors {
@@ -36,6 +37,7 @@ struct settings {
   std::uint8_t qp_timeout = 12;
   std::uint8_t retry_count = 7;
   std::uint8_t read_depth = 16;
+  std::optional<std::uint32_t> gid_index; ///< of every port; nothing: chosen (gid_choice.hpp)
 };
 
 } // namespace actor_rdma::actors

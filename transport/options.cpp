@@ -66,6 +66,7 @@ base::expected<void> validate(const options& o) {
            within<unsigned>("qp_timeout", o.qp_timeout, 1, 31),
            within<unsigned>("retry_count", o.retry_count, 0, 7),
            within<unsigned>("read_depth", o.read_depth, 1, 255),
+           within<std::uint32_t>("gid_index", o.gid_index.value_or(0), 0, 255),
        })
     if (!outcome)
       return outcome;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,11 @@ struct options {
   std::uint8_t qp_timeout = 12; ///< ibv_modify_qp(3) timeout: 4.096 us * 2^n
   std::uint8_t retry_count = 7;
   std::uint8_t read_depth = 16;
+  /// Index in the GID table of every port that is used. Nothing: the address is chosen (RoCE v2, routable, on
+  /// an interface that is up, able to reach the peer's; the choice is an event). An index whose place is
+  /// empty is refused when the transport starts; when it becomes empty later, the device rests until it is
+  /// filled again.
+  std::optional<std::uint32_t> gid_index;
 
   /// Receives every event; see observe/events.hpp for what a sink may do.
   std::shared_ptr<observe::event_sink> events;

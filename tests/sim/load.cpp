@@ -17,8 +17,14 @@ load::load(cluster& in, machine& from, machine& to, std::size_t piece, std::size
   for (std::size_t i = 0; i < pieces; ++i)
     requests_.push_back({operation::write, reinterpret_cast<void*>(source_->addr + i * piece),
                          target_->addr + i * piece, piece});
-  connected_ =
-      in.world().run_until([&] { return activations(from) >= qps; }, in.now() + std::chrono::seconds{1});
+  // A peer that was connected earlier learns of new memory by a message.
+  const auto is_published = [&] {
+    const auto memory = peer_.view->memory();
+    return memory && std::any_of(memory->published.buffers.begin(), memory->published.buffers.end(),
+                                 [&](const auto& b) { return b.addr == target_->addr; });
+  };
+  connected_ = in.world().run_until([&] { return activations(from) >= qps && is_published(); },
+                                    in.now() + std::chrono::seconds{1});
 }
 
 std::shared_ptr<actors::batch_state> load::send(unsigned round, base::duration deadline) {

@@ -42,6 +42,7 @@ actors::settings settings_of(const options& o) {
   s.retry_count = o.retry_count;
   s.read_depth = o.read_depth;
   s.notice_inbox = o.notice_inbox;
+  s.gid_index = o.gid_index;
   return s;
 }
 
@@ -105,6 +106,9 @@ base::expected<std::vector<actors::open_device>> core::open_devices() {
     if (!d)
       return base::fail(d.error());
     open.push_back(std::move(*d));
+    if (opts_.gid_index)
+      if (const auto there = open.back().check_gid_index(*opts_.gid_index); !there)
+        return base::fail(there.error());
   }
   return open;
 }
