@@ -24,12 +24,14 @@ soft_cq::soft_cq(soft_context& owner, int capacity, void* user_context, soft_cha
 }
 
 soft_cq::~soft_cq() {
+  end_holds();
   context_.rt().remove(line_);
   pthread_cond_destroy(&cond);
   pthread_mutex_destroy(&mutex);
 }
 
 int soft_cq::retire(bool forced) {
+  end_holds();
   context_.async_events().drop(async_events);
   auto* const notified = static_cast<soft_channel*>(channel);
   if (notified != nullptr)
@@ -71,7 +73,8 @@ int soft_cq::poll(int limit, ibv_wc* out) {
   for (std::uint32_t i = 0; i < n; ++i) {
     const auto& c = ring_[head_];
     out[i] = c.wc;
-    c.qp->release(c.release_to);
+    if (c.qp != nullptr)
+      c.qp->release(c.release_to);
     head_ = head_ + 1 == capacity ? 0 : head_ + 1;
   }
   count_.store(count - n, std::memory_order_release);
@@ -88,10 +91,14 @@ void soft_cq::arm(bool solicited_only) {
     line_->set_watched(true);
 }
 
-bool soft_cq::push(std::span<const completion> completions) {
+bool soft_cq::push(std::span<const completion> completions, bool is_recv) {
   if (completions.empty())
     return true; // and no event
   std::lock_guard lock{mutex_};
+  return keeper_.is_empty() ? write(completions) : write_around(completions, is_recv);
+}
+
+bool soft_cq::write(std::span<const completion> completions) {
   const auto capacity = static_cast<std::uint32_t>(cqe);
   auto count = count_.load(std::memory_order_relaxed);
   bool any_error = false;
@@ -100,10 +107,7 @@ bool soft_cq::push(std::span<const completion> completions) {
       count_.store(count, std::memory_order_release);
       if (!overrun_) {
         overrun_ = true;
-        ibv_async_event event{};
-        event.event_type = IBV_EVENT_CQ_ERR;
-        event.element.cq = this;
-        context_.raise(event, &async_events);
+        raise_error();
       }
       return false;
     }
@@ -115,6 +119,13 @@ bool soft_cq::push(std::span<const completion> completions) {
   count_.store(count, std::memory_order_release);
   notify(any_error);
   return true;
+}
+
+void soft_cq::raise_error() {
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = this;
+  context_.raise(event, &async_events);
 }
 
 void soft_cq::notify(bool any_error) {
@@ -129,6 +140,7 @@ void soft_cq::notify(bool any_error) {
 
 void soft_cq::purge(const soft_qp& qp) noexcept {
   std::lock_guard lock{mutex_};
+  keeper_.forget(&qp);
   const auto capacity = static_cast<std::uint32_t>(cqe);
   const auto count = count_.load(std::memory_order_relaxed);
   std::uint32_t kept = 0;

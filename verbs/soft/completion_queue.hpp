@@ -7,12 +7,14 @@
 #include "verbs/soft/event_queue.hpp"
 #include "verbs/soft/handles.hpp"
 #include "verbs/soft/resources.hpp"
+#include "verbs/soft/rules/completion_keeper.hpp"
 #include "verbs/soft/timeline.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include <infiniband/verbs.h>
@@ -23,9 +25,11 @@ class soft_qp;
 
 struct completion {
   ibv_wc wc;
-  soft_qp* qp;              // outlives it: a queue pair that goes takes its completions along
+  soft_qp* qp; // outlives it: a queue pair that goes takes its completions along, or leaves them without it
   std::uint64_t release_to; // the send queue is free up to here once this is polled
 };
+
+class hold_timer;
 
 class soft_cq : public extended_cq, public owned_object {
 public:
@@ -36,9 +40,20 @@ public:
   [[nodiscard]] int poll(int limit, ibv_wc* out);
   void arm(bool solicited_only);
   /// False when one of them found no room: the queue is then in error, and so is the queue pair.
-  [[nodiscard]] bool push(std::span<const completion> completions);
+  [[nodiscard]] bool push(std::span<const completion> completions, bool is_recv = false);
   /// Takes away what a queue pair wrote: it is reset or destroyed.
   void purge(const soft_qp& qp) noexcept;
+
+  // Rules. Where nothing is held this costs a look at an empty list.
+  /// Keeps a completion back, or the place of one that is absent.
+  void push_held(work_queue_name of, const std::optional<completion>& what, const cqe_hold& hold);
+  /// The queue pair is about to be flushed: what is held for a time comes now, the rest never.
+  void hurry(const soft_qp& qp);
+  /// Leaves what a queue pair wrote, although it goes.
+  void orphan(const soft_qp& qp) noexcept;
+  void release_due(nanos now);
+  void raise_error();
+
   [[nodiscard]] std::uint32_t dependents() const noexcept override { return users.load(); }
   [[nodiscard]] int retire(bool forced) override;
 
@@ -53,6 +68,11 @@ private:
   /// Errors count as solicited, successes of a requester do not.
   void notify(bool any_error);
   void make_progress();
+  [[nodiscard]] bool write(std::span<const completion> completions);
+  [[nodiscard]] bool write_around(std::span<const completion> completions, bool is_recv);
+  [[nodiscard]] bool write_due(nanos now);
+  void schedule_holds();
+  void end_holds() noexcept;
 
   soft_context& context_;
   const std::shared_ptr<timeline> line_;
@@ -63,6 +83,8 @@ private:
   armed armed_ = armed::no;
   bool overrun_ = false;
   bool has_ended_ = false;
+  completion_keeper<completion> keeper_;
+  std::shared_ptr<hold_timer> timer_; // made with the first hold
 };
 
 } // namespace actor_rdma::verbs::soft

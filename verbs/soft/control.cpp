@@ -85,20 +85,38 @@ base::expected<std::uint32_t> find_device(const runtime& rt, std::string_view na
   return found;
 }
 
-base::expected<void> set_link(runtime& rt, std::string_view device, bool up) {
-  return apply(rt, device, up ? log_kind::link_up : log_kind::link_down, 0, [&](layout::device_entry& d) {
-    auto seq = d.link_seq.load(std::memory_order_seq_cst);
-    while ((seq % 2 == 0) != up)
-      if (d.link_seq.compare_exchange_weak(seq, seq + 1, std::memory_order_seq_cst))
-        return true;
-    return false;
-  });
+bool change_link(layout::tables& t, nanos now, std::uint32_t index, bool up, bool is_quiet) noexcept {
+  auto& device = t.devices[index];
+  auto seq = device.link_seq.load(std::memory_order_seq_cst);
+  while ((seq % 2 == 0) != up) {
+    const auto bit = std::uint64_t{1} << seq % 64; // said before it happens
+    if (is_quiet)
+      device.quiet_changes.fetch_or(bit, std::memory_order_seq_cst);
+    else
+      device.quiet_changes.fetch_and(~bit, std::memory_order_seq_cst);
+    if (device.link_seq.compare_exchange_weak(seq, seq + 1, std::memory_order_seq_cst)) {
+      write_log(t, now, up ? log_kind::link_up : log_kind::link_down, device, 0, is_quiet ? 1 : 0);
+      note_fault_change(t, now);
+      return true;
+    }
+  }
+  return false;
 }
 
-base::expected<void> set_hang(runtime& rt, std::string_view device, bool on) {
-  return apply(rt, device, on ? log_kind::hang_on : log_kind::hang_off, 0, [&](layout::device_entry& d) {
-    return (d.hang.exchange(on ? 1 : 0, std::memory_order_seq_cst) != 0) != on;
-  });
+base::expected<void> set_link(runtime& rt, std::string_view device, bool up, bool is_quiet) {
+  const auto index = find_device(rt, device);
+  if (!index)
+    return base::fail(index.error());
+  if (change_link(rt.tables(), rt.now(), *index, up, is_quiet))
+    rt.announce_change();
+  return {};
+}
+
+base::expected<void> set_hang(runtime& rt, std::string_view device, hang_mode mode) {
+  const auto value = static_cast<std::uint32_t>(mode);
+  return apply(
+      rt, device, mode != hang_mode::off ? log_kind::hang_on : log_kind::hang_off, value,
+      [&](layout::device_entry& d) { return d.hang.exchange(value, std::memory_order_seq_cst) != value; });
 }
 
 base::expected<void> set_delay(runtime& rt, std::string_view device, base::duration by) {
@@ -202,7 +220,9 @@ std::vector<device_state> list_devices(const runtime& rt) {
     device_state s;
     s.name = device_name(d);
     s.link_up = d.link_seq.load(std::memory_order_acquire) % 2 == 0;
-    s.hang = d.hang.load(std::memory_order_acquire) != 0;
+    const auto hang = d.hang.load(std::memory_order_acquire);
+    s.hang = hang != 0;
+    s.hang_hard = hang == static_cast<std::uint32_t>(hang_mode::hard);
     s.delay = base::duration{d.delay.load(std::memory_order_acquire)};
     s.mode = static_cast<nic_mode>(d.mode.load(std::memory_order_acquire));
     s.rate_gbit_s = rate_gbit_s(d.fs_per_byte.load(std::memory_order_acquire));

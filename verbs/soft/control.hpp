@@ -19,8 +19,17 @@ namespace actor_rdma::verbs::soft {
 /// count.
 [[nodiscard]] base::expected<std::uint32_t> find_device(const runtime& rt, std::string_view name);
 
-[[nodiscard]] base::expected<void> set_link(runtime& rt, std::string_view device, bool up);
-[[nodiscard]] base::expected<void> set_hang(runtime& rt, std::string_view device, bool on);
+[[nodiscard]] base::expected<void> set_link(runtime& rt, std::string_view device, bool up, bool is_quiet);
+/// The same without finding the device and without announcing it. False if the link was there already.
+bool change_link(layout::tables& t, nanos now, std::uint32_t device, bool up, bool is_quiet) noexcept;
+[[nodiscard]] base::expected<void> set_hang(runtime& rt, std::string_view device, hang_mode mode);
+[[nodiscard]] base::expected<void> raise_event(runtime& rt, std::string_view device, std::string_view type,
+                                               std::uint32_t count, std::uint32_t qp_num);
+[[nodiscard]] base::expected<void> reset_faults(runtime& rt);
+[[nodiscard]] base::expected<std::uint32_t> add_rule(runtime& rt, std::string_view text);
+[[nodiscard]] base::expected<void> remove_rule(runtime& rt, std::uint32_t id);
+void clear_rules(runtime& rt);
+[[nodiscard]] std::vector<rule_state> list_rules(const runtime& rt);
 [[nodiscard]] base::expected<void> set_delay(runtime& rt, std::string_view device, base::duration by);
 [[nodiscard]] base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mode);
 [[nodiscard]] base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s);

@@ -3,6 +3,9 @@
 // Writing and reading the ring of log entries.
 #include "verbs/soft/event_log.hpp"
 
+#include "verbs/soft/rules/verdicts.hpp"
+#include "verbs/soft/tables.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,10 +24,14 @@ struct record {
   std::uint32_t length;
   std::uint32_t detail;
   std::array<char, layout::max_name + 1> device;
+  std::uint32_t rule;
+  std::uint32_t peer;
+  std::uint64_t wr;
+  std::uint32_t verdict; // code << 16 | action << 8 | target
 };
 static_assert(sizeof(record) <= sizeof(std::array<std::uint64_t, layout::log_words>));
 
-constexpr std::array<const char*, 21> names{"attach",
+constexpr std::array<const char*, 22> names{"attach",
                                             "detach",
                                             "link_down",
                                             "link_up",
@@ -44,10 +51,11 @@ constexpr std::array<const char*, 21> names{"attach",
                                             "local_protection_error",
                                             "async_event",
                                             "qp_created",
-                                            "qp_destroyed"};
-static_assert(names.size() == static_cast<std::size_t>(log_kind::qp_destroyed) + 1);
+                                            "qp_destroyed",
+                                            "rule"};
+static_assert(names.size() == static_cast<std::size_t>(log_kind::rule) + 1);
 
-log_entry to_entry(const record& r) {
+log_entry to_entry(const layout::tables& t, const record& r) {
   log_entry e;
   e.at = base::time_point{base::duration{r.at}};
   e.kind = static_cast<log_kind>(r.kind);
@@ -57,6 +65,14 @@ log_entry to_entry(const record& r) {
   e.remote_addr = r.remote_addr;
   e.length = r.length;
   e.detail = r.detail;
+  if (e.kind == log_kind::rule) {
+    e.rule = r.rule;
+    e.wr = r.wr;
+    if (r.peer < layout::max_devices)
+      e.peer = device_name(t.devices[r.peer]);
+    e.op = subject_text(static_cast<rule_target>(r.verdict & 0xff), r.verdict >> 16);
+    e.verdict = verdict_text(static_cast<rule_action>(r.verdict >> 8 & 0xff), r.detail);
+  }
   return e;
 }
 
@@ -83,10 +99,20 @@ const char* to_string(log_kind kind) noexcept {
 }
 
 void write_log(layout::tables& t, nanos at, log_kind kind, const layout::device_entry& device,
-               std::uint32_t qp_num, std::uint32_t detail, const logged_work& work) noexcept {
-  record r{
-      at,         static_cast<std::uint32_t>(kind), qp_num, work.wr_id, work.remote_addr, work.length, detail,
-      device.name};
+               std::uint32_t qp_num, std::uint32_t detail, const logged_work& work,
+               const logged_verdict& verdict) noexcept {
+  record r{at,
+           static_cast<std::uint32_t>(kind),
+           qp_num,
+           work.wr_id,
+           work.remote_addr,
+           work.length,
+           detail,
+           device.name,
+           verdict.rule,
+           verdict.peer,
+           verdict.wr,
+           verdict.code << 16 | verdict.action << 8 | verdict.target};
   std::array<std::uint64_t, layout::log_words> words{};
   std::memcpy(words.data(), &r, sizeof r);
   const auto number = t.head.log_head.fetch_add(1, std::memory_order_acq_rel);
@@ -111,7 +137,7 @@ std::vector<log_entry> read_log(const layout::tables& t, std::uint64_t from, std
       got = read_slot(t.log[next % layout::log_capacity], next, r);
     }
     if (got == found::entry)
-      entries.push_back(to_entry(r));
+      entries.push_back(to_entry(t, r));
   }
   return entries;
 }

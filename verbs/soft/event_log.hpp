@@ -20,8 +20,19 @@ struct logged_work {
   std::uint32_t length = 0;
 };
 
+/// What a rule's decision adds. The codes are those of rules/rule.hpp.
+struct logged_verdict {
+  std::uint32_t rule = 0;
+  std::uint32_t peer = UINT32_MAX; // device slot
+  std::uint64_t wr = 0;
+  std::uint32_t target = 0;
+  std::uint32_t action = 0;
+  std::uint32_t code = 0; // operation, verb or event
+};
+
 void write_log(layout::tables& t, nanos at, log_kind kind, const layout::device_entry& device,
-               std::uint32_t qp_num = 0, std::uint32_t detail = 0, const logged_work& work = {}) noexcept;
+               std::uint32_t qp_num = 0, std::uint32_t detail = 0, const logged_work& work = {},
+               const logged_verdict& verdict = {}) noexcept;
 
 [[nodiscard]] std::vector<log_entry> read_log(const layout::tables& t, std::uint64_t from,
                                               std::uint64_t& next);

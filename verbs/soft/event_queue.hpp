@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -71,14 +72,26 @@ public:
       if (::read(fd_, &one, sizeof one) != static_cast<ssize_t>(sizeof one))
         return std::nullopt;
       std::lock_guard lock{mutex_};
-      if (waiting_.empty())
-        continue; // the count of an event that drop() took away
+      if (waiting_.empty()) {
+        if (!std::exchange(is_interrupted_, false))
+          continue; // the count of an event that drop() took away
+        errno = EINTR;
+        return std::nullopt;
+      }
       const auto first = waiting_.front();
       waiting_.pop_front();
       if (first.ledger != nullptr)
         first.ledger->hand_out();
       return first.event;
     }
+  }
+
+  /// Makes the descriptor readable though nothing happened: one pop() returns with EINTR.
+  void interrupt() {
+    std::lock_guard lock{mutex_};
+    is_interrupted_ = true;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(fd_, &one, sizeof one);
   }
 
   /// Takes away what waits for an object that goes.
@@ -96,6 +109,7 @@ private:
   const int fd_;
   std::mutex mutex_;
   std::deque<item> waiting_;
+  bool is_interrupted_ = false;
 };
 
 } // namespace actor_rdma::verbs::soft

@@ -7,8 +7,10 @@
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/provider_table.hpp"
 #include "verbs/soft/resources.hpp"
+#include "verbs/soft/rules/rule_table.hpp"
 #include "verbs/soft/runtime.hpp"
 
+#include <cstdlib>
 #include <utility>
 
 namespace actor_rdma::verbs::soft {
@@ -53,8 +55,30 @@ public:
   std::optional<base::time_point> next_event() const override;
   void advance(base::time_point now) override;
 
-  base::expected<void> set_link(std::string_view d, bool up) override { return soft::set_link(*rt_, d, up); }
-  base::expected<void> set_hang(std::string_view d, bool on) override { return soft::set_hang(*rt_, d, on); }
+  base::expected<void> set_link(std::string_view d, bool up) override {
+    return soft::set_link(*rt_, d, up, false);
+  }
+  base::expected<void> set_link_quietly(std::string_view d, bool up) override {
+    return soft::set_link(*rt_, d, up, true);
+  }
+  base::expected<void> set_hang(std::string_view d, bool on) override {
+    return soft::set_hang(*rt_, d, on ? hang_mode::soft : hang_mode::off);
+  }
+  base::expected<void> set_hang_mode(std::string_view d, hang_mode mode) override {
+    return soft::set_hang(*rt_, d, mode);
+  }
+  base::expected<void> raise_event(std::string_view d, std::string_view type, std::uint32_t count,
+                                   std::uint32_t qp_num) override {
+    return soft::raise_event(*rt_, d, type, count, qp_num);
+  }
+  base::expected<void> reset_faults() override { return soft::reset_faults(*rt_); }
+  base::expected<std::uint32_t> add_rule(std::string_view text) override {
+    return soft::add_rule(*rt_, text);
+  }
+  base::expected<void> remove_rule(std::uint32_t id) override { return soft::remove_rule(*rt_, id); }
+  void clear_rules() override { soft::clear_rules(*rt_); }
+  std::vector<rule_state> rules() const override { return list_rules(*rt_); }
+  base::duration take_verb_delay() override { return base::duration{rt_->take_verb_delay()}; }
   base::expected<void> set_delay(std::string_view d, base::duration by) override {
     return soft::set_delay(*rt_, d, by);
   }
@@ -139,6 +163,30 @@ void fabric_impl::advance(base::time_point now) {
   rt_->set_event_time(never);
 }
 
+/// From the options, or on a steady clock from the environment.
+std::string named_file(const std::string& option, const char* variable, bool is_virtual) {
+  if (!option.empty() || is_virtual)
+    return option;
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? std::string{} : std::string{value};
+}
+
+base::expected<void> apply_rule_options(runtime& rt, const fabric_options& options) {
+  const auto verdicts = named_file(options.verdict_file, "ACTOR_RDMA_SOFT_VERDICTS", rt.is_virtual());
+  if (!verdicts.empty()) {
+    auto file = verdict_file::open(verdicts);
+    if (!file)
+      return base::fail(std::move(file.error()));
+    rt.rules().write_verdicts_to(std::move(*file));
+  }
+  const auto rules = named_file(options.rule_file, "ACTOR_RDMA_SOFT_RULES", rt.is_virtual());
+  if (rules.empty())
+    return {};
+  auto loaded = load_rules(rt.tables(), rt.now(), rules);
+  rt.announce_change();
+  return loaded;
+}
+
 } // namespace
 
 base::expected<std::shared_ptr<fabric>> fabric::open(const fabric_options& options) {
@@ -156,6 +204,9 @@ base::expected<std::shared_ptr<fabric>> fabric::open(const fabric_options& optio
       return base::fail(std::move(attached.error()));
   }
   rt->memory().unlock();
+  if (!options.observe_only)
+    if (auto ruled = apply_rule_options(*rt, options); !ruled)
+      return base::fail(std::move(ruled.error()));
   return std::make_shared<fabric_impl>(std::move(rt));
 }
 

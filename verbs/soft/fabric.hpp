@@ -71,6 +71,10 @@ struct fabric_options {
   /// advance().
   const base::clock_source* clock = nullptr;
   std::uint64_t seed = 1; ///< keys, QP numbers
+  /// File of rules to add at opening; ACTOR_RDMA_SOFT_RULES on a steady clock, if this is empty.
+  std::string rule_file;
+  /// File to which this process's verdicts are appended as JSON lines; likewise ACTOR_RDMA_SOFT_VERDICTS.
+  std::string verdict_file;
   /// For tools: opens an existing named fabric without becoming part of it. Control and log only, no
   /// attach().
   bool observe_only = false;
@@ -98,7 +102,8 @@ enum class log_kind : std::uint8_t {
   local_protection_error,
   async_event,
   qp_created,
-  qp_destroyed
+  qp_destroyed,
+  rule ///< a fault rule decided something
 };
 const char* to_string(log_kind) noexcept;
 
@@ -111,12 +116,30 @@ struct log_entry {
   std::uint64_t remote_addr = 0;
   std::uint32_t length = 0;
   std::uint32_t detail = 0; ///< wc status, event type, mode
+  // Of a rule's decision only.
+  std::uint32_t rule = 0;
+  std::string peer;     ///< "host/soft0", of a work request
+  std::uint64_t wr = 0; ///< number of the work request on its queue pair, from 0
+  std::string op;       ///< "write", "reg_mr", "PORT_ERR"
+  std::string verdict;  ///< "drop", "status:REM_ACCESS_ERR"
 };
+
+/// A fault rule of the fabric and how often it came to act.
+struct rule_state {
+  std::uint32_t id = 0;
+  std::string text;
+  std::uint64_t matches = 0; ///< what it spoke of happened
+  std::uint64_t hits = 0;    ///< and its turn had come
+};
+
+/// `soft`: work is swallowed but still flushed when its queue pair goes to ERR. `hard`: not even that.
+enum class hang_mode : std::uint8_t { off, soft, hard };
 
 struct device_state {
   std::string name; ///< "host/soft0"
   bool link_up = true;
   bool hang = false;
+  bool hang_hard = false;
   base::duration delay{};
   nic_mode mode = nic_mode::immediate;
   double rate_gbit_s = 0;
@@ -156,6 +179,9 @@ public:
   /// and after the link is back, until their QP goes to ERR (they flush then) or RESET, or is destroyed. It
   /// is the device's own WRs that meet it: as a responder the device goes on.
   virtual base::expected<void> set_hang(std::string_view device, bool on) = 0;
+  virtual base::expected<void> set_hang_mode(std::string_view device, hang_mode mode) = 0;
+  /// As set_link, but no async event tells of it: only who reads the port's state learns it.
+  virtual base::expected<void> set_link_quietly(std::string_view device, bool up) = 0;
   /// Packets that leave `device` from now on land `by` later, whatever became of their sender meanwhile; zero
   /// ends it.
   virtual base::expected<void> set_delay(std::string_view device, base::duration by) = 0;
@@ -172,6 +198,22 @@ public:
   virtual base::expected<void> set_mtu(std::string_view device, std::uint32_t bytes) = 0;
   virtual base::expected<void> set_lid(std::string_view device, std::uint16_t lid) = 0;
   virtual std::vector<device_state> devices() const = 0;
+  /// Raises an async event in every open context of the device, `count` times. Events of queue pairs and
+  /// completion queues go to all of the device's, or to `qp_num` only.
+  virtual base::expected<void> raise_event(std::string_view device, std::string_view type,
+                                           std::uint32_t count = 1, std::uint32_t qp_num = 0) = 0;
+  /// Ends every fault: links up, no hang, no delay, no rules.
+  virtual base::expected<void> reset_faults() = 0;
+
+  // Fault rules: see docs/software-nic.md for the language, rules/rule.hpp for reading a line without a
+  // fabric. A rule holds in every process, for devices that attach later too, until it is removed.
+  virtual base::expected<std::uint32_t> add_rule(std::string_view text) = 0;
+  virtual base::expected<void> remove_rule(std::uint32_t id) = 0;
+  virtual void clear_rules() = 0;
+  virtual std::vector<rule_state> rules() const = 0;
+  /// Virtual time: how long the verbs since the last call would have taken because of rules, which nobody
+  /// waited for.
+  virtual base::duration take_verb_delay() = 0;
   /// Log entries with sequence number >= `from`; `next` is where to go on. The log is a ring: old entries are
   /// lost.
   virtual std::vector<log_entry> read_log(std::uint64_t from, std::uint64_t& next) const = 0;

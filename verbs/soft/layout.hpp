@@ -24,7 +24,7 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 3;                // changes with anything below
+inline constexpr std::uint32_t version = 5;                // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
@@ -36,6 +36,9 @@ inline constexpr std::uint32_t log_capacity = 1U << 14;
 inline constexpr std::uint32_t log_words = 16;
 inline constexpr std::uint32_t max_name = 63;
 inline constexpr std::uint32_t gids_per_port = 16;
+inline constexpr std::uint32_t max_rules = 128;
+inline constexpr std::uint32_t rule_text_words = 31;
+inline constexpr std::uint32_t raised_capacity = 256;
 
 /// A thread that executes work says here what it touches, before it checks that it may. Whoever takes a queue
 /// pair or a memory region away marks it dead first and then waits for the slots that name it: one of the two
@@ -70,9 +73,10 @@ struct gid_place {
 struct alignas(64) device_entry {
   std::atomic<std::uint32_t> used;
   std::atomic<std::uint32_t> generation;
-  std::atomic<std::uint32_t> process;  // index of the owner
-  std::atomic<std::uint32_t> link_seq; // counts changes: even is up
-  std::atomic<std::uint32_t> hang;
+  std::atomic<std::uint32_t> process;       // index of the owner
+  std::atomic<std::uint32_t> link_seq;      // counts changes: even is up
+  std::atomic<std::uint64_t> quiet_changes; // bit (link_seq % 64): that change raises no event
+  std::atomic<std::uint32_t> hang;          // hang_mode
   std::atomic<std::uint32_t> mode;
   std::atomic<nanos> delay;
   std::atomic<nanos> latency;
@@ -126,6 +130,26 @@ struct log_slot {
   std::array<std::atomic<std::uint64_t>, log_words> words;
 };
 
+/// A fault rule as its text, which every process reads for itself, and how often it matched and hit.
+struct alignas(64) rule_slot {
+  std::atomic<std::uint32_t> state; // rule_free, rule_written, rule_live
+  std::atomic<std::uint32_t> id;
+  std::atomic<nanos> added_at;
+  std::atomic<std::uint64_t> matches;
+  std::atomic<std::uint64_t> hits;
+  std::array<std::atomic<std::uint64_t>, rule_text_words> text;
+};
+inline constexpr std::uint32_t rule_free = 0;
+inline constexpr std::uint32_t rule_written = 1;
+inline constexpr std::uint32_t rule_live = 2;
+
+/// An async event that somebody asked for, until the device's process has seen it.
+struct raised_slot {
+  std::atomic<std::uint64_t> sequence; // entry number + 1 when complete
+  std::atomic<std::uint64_t> what;     // device << 32 | event type
+  std::atomic<std::uint64_t> how;      // QP number << 32 | repetitions
+};
+
 struct alignas(64) header {
   std::atomic<std::uint64_t> magic; // written last
   std::uint32_t version;
@@ -139,6 +163,9 @@ struct alignas(64) header {
   std::atomic<std::uint32_t> device_slots;             // no slot from here on has ever been used
   alignas(64) std::atomic<std::uint32_t> change_epoch; // counts control changes
   std::atomic<nanos> log_posts_until;                  // 0: never, `never`: while a fault is set
+  std::atomic<std::uint32_t> rules_epoch;              // counts changes of the rules
+  std::atomic<std::uint32_t> next_rule;
+  std::atomic<std::uint64_t> raised_head;
   alignas(64) std::atomic<std::uint64_t> log_head;
 };
 
@@ -149,6 +176,8 @@ struct tables {
   std::array<qp_entry, max_qps> qps;
   std::array<mr_entry, max_mrs> mrs;
   std::array<log_slot, log_capacity> log;
+  std::array<rule_slot, max_rules> rules;
+  std::array<raised_slot, raised_capacity> raised;
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&

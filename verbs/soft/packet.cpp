@@ -6,6 +6,9 @@
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/runtime.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 namespace actor_rdma::verbs::soft {
 
 packet::packet(runtime& rt, packet_origin from, const responder& to, const request& what,
@@ -24,24 +27,55 @@ bool packet::is_link_down() const noexcept {
   return is_down(from_.device) || is_down(to_.device);
 }
 
+void packet::shuffle(base::rng& random, nanos over) {
+  if (what_.is_read || what_.packets < 2 || !what_.moves_payload)
+    return;
+  pieces_.resize(what_.packets);
+  std::iota(pieces_.begin(), pieces_.end(), 0U);
+  std::shuffle(pieces_.begin(), pieces_.end(), random);
+  gap_ = over / static_cast<nanos>(pieces_.size() - 1);
+}
+
+verdict packet::land_piece(execution& at_work, copy_budget& budget) {
+  // The responder sees requests of one packet each, of which only the last moves its sequence number on.
+  const auto offset = std::uint64_t{pieces_[next_piece_]} * what_.path_mtu;
+  auto piece = what_;
+  piece.remote_addr += offset;
+  piece.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(what_.length - offset, what_.path_mtu));
+  piece.packets = next_piece_ + 1 == pieces_.size() ? what_.packets : 0;
+  const ibv_sge bytes{reinterpret_cast<std::uintptr_t>(payload_.data()) + offset, piece.length, 0};
+  region_cache cache;
+  std::uint64_t done = 0;
+  copy_budget whole = std::max<copy_budget>(budget, piece.length);
+  const auto result = serve(rt_, at_work, to_, piece, {&bytes, 1}, cache, done, whole);
+  return result == verdict::executed && ++next_piece_ != pieces_.size() ? verdict::unfinished : result;
+}
+
+verdict packet::land(copy_budget& budget) {
+  if (!soft::is_wire_open(rt_, from_.device, to_))
+    return verdict::lost;
+  execution at_work{rt_.process()};
+  if (!pieces_.empty())
+    return land_piece(at_work, budget);
+  const ibv_sge bytes{reinterpret_cast<std::uintptr_t>(payload_.data()), what_.length, 0};
+  region_cache cache;
+  return serve(rt_, at_work, to_, what_, {&bytes, 1}, cache, done_, budget);
+}
+
 void packet::run(nanos now, nanos, copy_budget& budget) {
   if (is_link_down()) {
     rt_.stall(shared_from_this());
     return;
   }
-  auto result = verdict::lost;
-  if (soft::is_wire_open(rt_, from_.device, to_)) {
-    execution at_work{rt_.process()};
-    const ibv_sge bytes{reinterpret_cast<std::uintptr_t>(payload_.data()), what_.length, 0};
-    region_cache cache;
-    result = serve(rt_, at_work, to_, what_, {&bytes, 1}, cache, done_, budget);
-  }
+  const auto& qp = rt_.tables().qps[to_.qp_index];
+  const bool is_known = is_duplicate_ && qp.expected_psn.load(std::memory_order_relaxed) != what_.psn;
+  const auto result = land(budget);
   if (result == verdict::unfinished) {
-    launch(now);
+    launch(now + (pieces_.empty() ? 0 : gap_));
     return;
   }
-  const bool has_landed = result == verdict::executed && !what_.is_read;
-  if (has_landed || result != verdict::executed)
+  const bool has_landed = result == verdict::executed && !what_.is_read && !is_known;
+  if (has_landed || result != verdict::executed || is_known)
     log(now, has_landed ? log_kind::landed_late : log_kind::dropped_late,
         result == verdict::executed || result == verdict::lost
             ? 0U

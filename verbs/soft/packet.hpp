@@ -5,6 +5,7 @@
 // the responder's queue pair is still what it was, the payload lands.
 #pragma once
 
+#include "base/random.hpp"
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/responder.hpp"
 #include "verbs/soft/timeline.hpp"
@@ -37,11 +38,19 @@ public:
   [[nodiscard]] const packet_origin& origin() const noexcept { return from_; }
   [[nodiscard]] const request& what() const noexcept { return what_; }
 
+  /// The same packet once more: what it says is known already, unless the first one was lost.
+  void set_duplicate() noexcept { is_duplicate_ = true; }
+  /// A write's payload becomes visible in pieces of one packet's size, in an order that the seed shuffles,
+  /// over this time. The last of them completes the request.
+  void shuffle(base::rng& random, nanos over);
+
   void launch(nanos lands_at);
   void run(nanos now, nanos until, copy_budget& budget) override;
 
 private:
   [[nodiscard]] bool is_link_down() const noexcept;
+  [[nodiscard]] verdict land(copy_budget& budget);
+  [[nodiscard]] verdict land_piece(execution& at_work, copy_budget& budget);
   void log(nanos now, log_kind kind, std::uint32_t detail);
 
   runtime& rt_;
@@ -51,6 +60,10 @@ private:
   const logged_work work_;
   std::vector<std::byte> payload_;
   std::uint64_t done_ = 0;
+  bool is_duplicate_ = false;
+  std::vector<std::uint32_t> pieces_; // in the order of their landing
+  std::size_t next_piece_ = 0;
+  nanos gap_ = 0; // between pieces
 };
 
 } // namespace actor_rdma::verbs::soft

@@ -6,6 +6,7 @@
 #include "verbs/soft/attributes.hpp"
 #include "verbs/soft/completion_queue.hpp"
 #include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/rules/ruled_verbs.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
@@ -43,6 +44,8 @@ int destroy(Object& object) {
 // ---------------------------------------------------------------------------------------------
 
 ibv_context* open_device(ibv_device* device) {
+  if (const int error = judge_open(*static_cast<soft_device*>(device)); error != 0)
+    return refuse(error);
   auto* const context = static_cast<soft_device*>(device)->open();
   if (context == nullptr)
     return nullptr;
@@ -162,6 +165,16 @@ void ack_cq_events(ibv_cq* cq, unsigned count) {
   soft_cq::of(cq).channel_events.acknowledge(count);
 }
 
+/// A rule's errno is negative here, like every failure to poll.
+int poll_cq(ibv_cq* cq, int limit, ibv_wc* out) {
+  return soft_cq::of(cq).poll(limit, out);
+}
+
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
+  soft_cq::of(cq).arm(solicited_only != 0);
+  return 0;
+}
+
 // -- queue pairs
 // ----------------------------------------------------------------------------------------------------
 
@@ -211,46 +224,50 @@ provider make_provider() {
   p.name = "soft";
   p.get_device_name = [](ibv_device* device) -> const char* { return device->name; };
   p.open_device = open_device;
-  p.close_device = close_device;
-  p.get_async_event = get_async_event;
-  p.ack_async_event = ack_async_event;
-  p.query_device = query_device;
-  p.query_port = [](ibv_context* c, std::uint8_t port, ibv_port_attr* out) {
-    return query_port(c, port, out, sizeof *out);
+  p.close_device = ruled<verb::close_device, close_device>;
+  p.get_async_event = [](ibv_context* c, ibv_async_event* out) {
+    return get_async_event_by_rules(c, out, get_async_event);
   };
-  p.query_gid = query_gid;
-  p.query_gid_ex = query_gid_ex;
+  p.ack_async_event = ack_async_event;
+  p.query_device = ruled<verb::query_device, query_device>;
+  p.query_port = [](ibv_context* c, std::uint8_t port, ibv_port_attr* out) {
+    return ruled<verb::query_port, query_port>(c, port, out, sizeof *out);
+  };
+  p.query_gid = ruled<verb::query_gid, query_gid, reports::minus_one>;
+  p.query_gid_ex = ruled<verb::query_gid, query_gid_ex>;
   p.interface_is_up = interface_is_up;
-  p.alloc_pd = alloc_pd;
-  p.dealloc_pd = dealloc_pd;
-  p.reg_mr = reg_mr;
-  p.dereg_mr = dereg_mr;
-  p.create_comp_channel = create_comp_channel;
-  p.destroy_comp_channel = destroy_comp_channel;
-  p.create_cq = create_cq;
-  p.destroy_cq = destroy_cq;
-  p.get_cq_event = get_cq_event;
+  p.alloc_pd = ruled<verb::alloc_pd, alloc_pd>;
+  p.dealloc_pd = ruled<verb::dealloc_pd, dealloc_pd>;
+  p.reg_mr = ruled<verb::reg_mr, reg_mr>;
+  p.dereg_mr = ruled<verb::dereg_mr, dereg_mr>;
+  p.create_comp_channel = ruled<verb::create_comp_channel, create_comp_channel>;
+  p.destroy_comp_channel = ruled<verb::destroy_comp_channel, destroy_comp_channel>;
+  p.create_cq = ruled<verb::create_cq, create_cq>;
+  p.destroy_cq = ruled<verb::destroy_cq, destroy_cq>;
+  p.get_cq_event = [](ibv_comp_channel* channel, ibv_cq** cq, void** user) {
+    return get_cq_event_by_rules(channel, cq, user, get_cq_event);
+  };
   p.ack_cq_events = ack_cq_events;
-  p.create_qp = create_qp;
-  p.modify_qp = modify_qp;
-  p.query_qp = query_qp;
-  p.destroy_qp = destroy_qp;
+  p.create_qp = ruled<verb::create_qp, create_qp>;
+  p.modify_qp = [](ibv_qp* qp, ibv_qp_attr* wanted, int mask) {
+    return modify_by_rules(qp, wanted, mask, modify_qp);
+  };
+  p.query_qp = ruled<verb::query_qp, query_qp>;
+  p.destroy_qp = [](ibv_qp* qp) { return destroy_by_rules(qp, destroy_qp); };
   p.wc_status_str = wc_status_name;
   p.event_type_str = event_type_name;
   return p;
 }
 
 void set_data_path(soft_context& context) noexcept {
-  context.query_port = query_port;
+  context.query_port = ruled<verb::query_port, query_port>;
   auto& ops = context.context.ops;
   ops.post_send = [](ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
-    return soft_qp::of(qp).post_send(first, bad);
+    auto& own = soft_qp::of(qp);
+    return own.may_be_ruled() ? post_send_by_rules(own, first, bad) : own.post_send(first, bad);
   };
-  ops.poll_cq = [](ibv_cq* cq, int limit, ibv_wc* out) { return soft_cq::of(cq).poll(limit, out); };
-  ops.req_notify_cq = [](ibv_cq* cq, int solicited_only) {
-    soft_cq::of(cq).arm(solicited_only != 0);
-    return 0;
-  };
+  ops.poll_cq = ruled<verb::poll_cq, poll_cq, reports::negative>;
+  ops.req_notify_cq = ruled<verb::req_notify_cq, req_notify_cq>;
   ops.post_recv = [](ibv_qp*, ibv_recv_wr* first, ibv_recv_wr** bad) {
     *bad = first;
     return EOPNOTSUPP;

@@ -43,6 +43,16 @@ void soft_qp::complete_success(std::uint64_t wr) {
   if (slot.is_packet)
     packets_.erase(wr);
   ++done_;
+  if (const auto* const fate = rules_.find(wr); fate != nullptr) {
+    if (const auto hold = fate->hold; hold) {
+      send_cq_.push_held({this, false},
+                         slot.is_signaled ? std::optional{make_completion(wr, IBV_WC_SUCCESS)} : std::nullopt,
+                         *hold);
+      rules_.end(wr);
+      return;
+    }
+    rules_.end(wr);
+  }
   if (!slot.is_signaled)
     return;
   const auto c = make_completion(wr, IBV_WC_SUCCESS);
@@ -56,8 +66,11 @@ void soft_qp::fail_head(ibv_wc_status status, nanos now) {
                         ? log_kind::local_protection_error
                         : log_kind::remote_access_error;
   log(now, kind, done_, static_cast<std::uint32_t>(status));
-  const auto c = make_completion(done_, status);
+  auto c = make_completion(done_, status);
+  if (const auto* const fate = rules_.find(done_); fate != nullptr && fate->is_garbage)
+    c.wc.vendor_err = static_cast<std::uint32_t>(garbage_.next());
   enter_error();
+  send_cq_.hurry(*this);
   ++done_;
   if (!send_cq_.push({&c, 1}))
     overrun();
@@ -74,12 +87,19 @@ void soft_qp::enter_error() noexcept {
   ibv_qp::state = IBV_QPS_ERR;
 }
 
-void soft_qp::flush(nanos now) {
+void soft_qp::flush(nanos now, bool is_marker) {
+  if (is_hung_hard_) {
+    swallow(now, true);
+    return;
+  }
+  send_cq_.hurry(*this);
   bool has_room = true;
   for (auto wr = done_; wr < posted_ && has_room; ++wr) {
     const auto packet = packets_.find(wr);
     if (packet != packets_.end() && wr < landed_ && ring_[wr].is_read)
       log(now, log_kind::dropped_late, wr); // an answer that finds nobody
+    if (rules_.suppresses_flush(facts_of(wr), now, is_marker))
+      continue;
     log(now, log_kind::flushed, wr);
     const auto c = make_completion(wr, IBV_WC_WR_FLUSH_ERR);
     has_room = send_cq_.push({&c, 1});
@@ -98,7 +118,8 @@ void soft_qp::drop_work() noexcept {
   packets_.clear(); // those on the wire travel on
   reads_in_flight_ = 0;
   moved_bytes_ = 0;
-  probe_at_ = never;
+  probe_at_ = resend_at_ = never;
+  rules_.end_all(posted_);
   last_land_at_ = last_done_at_ = acknowledged_until_ = 0;
   send_cq_.line().remove(*this);
   is_scheduled_ = false;

@@ -102,7 +102,9 @@ request soft_qp::request_of(const send_slot& slot) const noexcept {
 
 verdict soft_qp::execute(execution& at_work, std::uint64_t wr, copy_budget& budget) {
   ibv_sge inline_sge;
-  const auto what = request_of(ring_[wr]);
+  auto what = request_of(ring_[wr]);
+  if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->moves_nothing())
+    what.moves_payload = false;
   const auto result =
       serve(context_.rt(), at_work, peer_, what, local_memory(wr, inline_sge), region_, moved_bytes_, budget);
   if (result == verdict::executed && what.moves_payload && what.length != 0)
@@ -112,16 +114,17 @@ verdict soft_qp::execute(execution& at_work, std::uint64_t wr, copy_budget& budg
   return result;
 }
 
-void soft_qp::launch_packet(std::uint64_t wr, nanos lands_at) {
-  auto& slot = ring_[wr];
+std::shared_ptr<packet> soft_qp::make_packet(std::uint64_t wr, bool is_tracked) {
+  const auto& slot = ring_[wr];
   auto& rt = context_.rt();
   const execution at_work{rt.process()};
   if (check_local(wr) != IBV_WC_SUCCESS)
-    return; // it fails here, when its turn comes
-  const packet_origin from{weak_from_this(), wr, qp_generation(entry().word.load(std::memory_order_relaxed)),
+    return nullptr; // it fails here, when its turn comes
+  const packet_origin from{is_tracked ? weak_from_this() : std::weak_ptr<soft_qp>{}, wr,
+                           qp_generation(entry().word.load(std::memory_order_relaxed)),
                            context_.device().index(), qp_num};
-  const auto p = std::make_shared<packet>(rt, from, peer_, request_of(slot),
-                                          logged_work{slot.wr_id, slot.remote_addr, slot.length});
+  auto p = std::make_shared<packet>(rt, from, peer_, request_of(slot),
+                                    logged_work{slot.wr_id, slot.remote_addr, slot.length});
   if (p->what().moves_payload) {
     p->payload().resize(slot.length);
     auto* to = p->payload().data();
@@ -132,8 +135,17 @@ void soft_qp::launch_packet(std::uint64_t wr, nanos lands_at) {
         to += sge.length;
       }
   }
-  slot.is_packet = true;
+  return p;
+}
+
+void soft_qp::launch_packet(std::uint64_t wr, nanos lands_at) {
+  const auto p = make_packet(wr, true);
+  if (!p)
+    return;
+  ring_[wr].is_packet = true;
   packets_[wr] = p;
+  if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->pieces)
+    p->shuffle(garbage_, *fate->pieces);
   p->launch(lands_at);
 }
 

@@ -91,11 +91,11 @@ int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
   if (!qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_RTS))
     notice_remote_error(rt.now());
   if (current_state() == IBV_QPS_ERR) {
-    flush(rt.now()); // what is posted now, like what was there
+    flush(rt.now(), true); // what is posted now, like what was there
     return error;
   }
   if (is_hung_) {
-    swallow(rt.now());
+    swallow(rt.now(), is_hung_hard_);
     return error;
   }
   copy_budget budget = budget_per_call;
@@ -119,7 +119,7 @@ int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
 
 bool soft_qp::is_clear() noexcept {
   const auto& own = device();
-  return done_ == sent_ && !is_lost_ && !is_hung_ &&
+  return done_ == sent_ && !is_lost_ && !is_hung_ && !rules_.any() &&
          own.mode.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(nic_mode::paced) &&
          own.hang.load(std::memory_order_relaxed) == 0 && own.delay.load(std::memory_order_relaxed) == 0 &&
          ((has_peer_ && is_still_addressed()) || find_responder()) &&

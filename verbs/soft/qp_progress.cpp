@@ -13,13 +13,10 @@ namespace actor_rdma::verbs::soft {
 
 namespace {
 
+constexpr auto hang_hard = static_cast<std::uint32_t>(hang_mode::hard);
+
 bool is_paced(const layout::device_entry& d) noexcept {
   return d.mode.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(nic_mode::paced);
-}
-
-/// IBA: 4.096 us * 2^timeout, and 0 is no timer.
-nanos ack_timeout(std::uint8_t timeout) noexcept {
-  return timeout == 0 ? never : nanos{4096} << timeout;
 }
 
 } // namespace
@@ -53,6 +50,8 @@ void soft_qp::step(nanos now, copy_budget& budget) {
   const auto is_active = [&] { return current_state() == IBV_QPS_RTS; };
   if (is_active() && is_lost_ && now >= probe_at_)
     probe(now);
+  if (is_active() && now >= resend_at_)
+    resend_unacknowledged();
   for (bool moved = true; moved && is_active();) {
     moved = finish(now);
     if (is_active())
@@ -72,8 +71,8 @@ bool soft_qp::send(nanos now) {
   bool moved = false;
   while (sent_ < posted_ && !is_lost_ && !is_failing_ && !is_hung_) {
     const auto& slot = ring_[sent_];
-    if (own.hang.load(std::memory_order_relaxed) != 0) {
-      swallow(now);
+    if (const auto hang = own.hang.load(std::memory_order_relaxed); hang != 0) {
+      swallow(now, hang == hang_hard);
       return true;
     }
     if ((slot.is_read && reads_in_flight_ >= attributes_.max_rd_atomic) ||
@@ -81,6 +80,10 @@ bool soft_qp::send(nanos now) {
       break;
     if (has_full_window(now))
       break;
+    if (rules_.any() && !rules_.admit(facts_of(sent_), now)) {
+      swallow(now, rules_.find(sent_)->is_hung_hard);
+      return true;
+    }
     place_on_wire(sent_, now);
     moved = true;
   }
@@ -130,16 +133,19 @@ void soft_qp::place_on_wire(std::uint64_t wr, nanos now) {
     slot.land_at += delay;
     own.bytes_sent.fetch_add(slot.length, std::memory_order_relaxed);
   }
+  if (rules_.any() || rules_.find(wr) != nullptr)
+    place_by_rules(wr, now, is_late);
   last_left_at_ = slot.left_at;
   slot.land_at = last_land_at_ = std::max(slot.land_at, last_land_at_);
   if (is_late)
     launch_packet(wr, slot.land_at);
 }
 
-void soft_qp::swallow(nanos now) {
+void soft_qp::swallow(nanos now, bool is_hard) {
   if (!is_hung_)
     stuck_ = 0;
   is_hung_ = true;
+  is_hung_hard_ |= is_hard;
   for (auto wr = sent_ + stuck_; wr < posted_; ++wr)
     log(now, log_kind::swallowed, wr);
   device().stuck_wrs.fetch_add(posted_ - sent_ - stuck_, std::memory_order_relaxed);
@@ -153,40 +159,60 @@ bool soft_qp::land(nanos now, copy_budget& budget) {
   auto& rt = context_.rt();
   bool moved = false;
   while (has_work_due(now) && budget > 0) {
-    if (device().hang.load(std::memory_order_relaxed) != 0) {
+    if (const auto hang = device().hang.load(std::memory_order_relaxed); hang != 0) {
       go_back();
-      swallow(now);
+      swallow(now, hang == hang_hard);
       return true;
     }
     execution at_work{rt.process()};
     auto& slot = ring_[landed_];
     slot.status = static_cast<std::uint8_t>(check_local(landed_));
     auto result = verdict::lost;
+    const auto* const fate = rules_.find(landed_);
     if (slot.status != IBV_WC_SUCCESS)
       result = verdict::operation_error; // of our own making: nothing leaves
+    else if (fate != nullptr && fate->is_lost)
+      ; // on the wire
+    else if (fate != nullptr && fate->moves_nothing() && *fate->status != IBV_WC_SUCCESS)
+      result = verdict::executed; // settle() gives it its status
     else if (find_responder() && is_wire_open())
       result = execute(at_work, landed_, budget);
     if (result == verdict::unfinished)
       break;
-    settle(slot, result, slot.land_at);
-    if (result == verdict::lost)
+    if (settle(landed_, result, slot.land_at) == verdict::lost)
       mark_lost(now);
     moved = true;
   }
   return moved;
 }
 
-void soft_qp::settle(send_slot& slot, verdict result, nanos landed_at) {
+verdict soft_qp::settle(std::uint64_t wr, verdict result, nanos landed_at) {
+  auto& slot = ring_[wr];
   if (result == verdict::lost)
-    return;
+    return result;
+  if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->status) {
+    slot.status = *fate->status;
+    result = slot.status == IBV_WC_SUCCESS ? verdict::executed : verdict::operation_error;
+  }
+  auto done_at = acknowledged_at(slot, landed_at);
+  if (rules_.any() && is_answer_lost(wr, landed_at, done_at)) {
+    if (slot.is_read)
+      return verdict::lost;
+    slot.done_at = never; // until a later acknowledgement covers it
+    ++landed_;
+    return result;
+  }
   if (result != verdict::executed) {
     if (slot.status == IBV_WC_SUCCESS)
       slot.status = static_cast<std::uint8_t>(status_of(result));
     is_failing_ = true;
   }
   is_retrying_ = false;
-  slot.done_at = last_done_at_ = std::max(acknowledged_at(slot, landed_at), last_done_at_);
+  slot.done_at = last_done_at_ = std::max(done_at, last_done_at_);
   ++landed_;
+  if (resend_at_ != never)
+    cover_unacknowledged(wr);
+  return result;
 }
 
 nanos soft_qp::acknowledged_at(const send_slot& slot, nanos landed_at) const noexcept {
@@ -205,8 +231,7 @@ void soft_qp::packet_arrived(std::uint64_t wr, const packet& which, verdict resu
   if (retired_ || current_state() != IBV_QPS_RTS || mine == packets_.end() || mine->second.get() != &which ||
       wr != landed_ || which.origin().life != qp_generation(entry().word.load(std::memory_order_relaxed)))
     return;
-  settle(ring_[wr], result, now);
-  if (result == verdict::lost) {
+  if (settle(wr, result, now) == verdict::lost) {
     packets_.erase(mine);
     ring_[wr].is_packet = false;
     mark_lost(now);
@@ -309,7 +334,7 @@ nanos soft_qp::next_due() noexcept {
     due = std::min(due, ring_[landed_].land_at);
   if (is_lost_)
     due = std::min(due, probe_at_);
-  return due;
+  return std::min(due, resend_at_);
 }
 
 void soft_qp::reschedule() {

@@ -15,8 +15,11 @@
 namespace actor_rdma::verbs::soft {
 
 soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& init, std::uint32_t index)
-    : extended_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)},
-      recv_cq_{soft_cq::of(init.recv_cq)}, index_{index}, init_{init}, garbage_{owner.rt().random()} {
+    : extended_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)}, recv_cq_{soft_cq::of(
+                                                                                            init.recv_cq)},
+      index_{index}, init_{init}, rules_{owner.rt().rules(), owner.rt().tables(), owner.device().index(),
+                                         entry().qpn.load(std::memory_order_relaxed)},
+      garbage_{owner.rt().random()} {
   context = &owner.context;
   qp_context = init.qp_context;
   pd = &domain;
@@ -81,8 +84,12 @@ int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
       flush(rt.now());
     } else if (to == IBV_QPS_RESET) {
       change_state(IBV_QPS_RESET);
+      if (leaves_completions_)
+        flush(rt.now());
       drop_work();
-      send_cq_.purge(*this);
+      is_hung_hard_ = false;
+      if (!std::exchange(leaves_completions_, false))
+        send_cq_.purge(*this);
       released_.store(posted_, std::memory_order_release);
       has_peer_ = false;
       give_back_reads();
@@ -204,6 +211,10 @@ int soft_qp::retire(bool forced) {
       retired_ = true;
       const auto generation = qp_generation(entry().word.load(std::memory_order_seq_cst));
       entry().word.store((generation + 1) << 8, std::memory_order_seq_cst); // absent
+      if (leaves_completions_) {
+        flush(rt.now());
+        send_cq_.orphan(*this);
+      }
       drop_work();
       send_cq_.purge(*this);
       rt.remove_qp(index_);

@@ -13,6 +13,7 @@
 #include "verbs/soft/packet.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/responder.hpp"
+#include "verbs/soft/rules/qp_rules.hpp"
 #include "verbs/soft/send_queue.hpp"
 #include "verbs/soft/timeline.hpp"
 
@@ -26,6 +27,11 @@
 #include <infiniband/verbs.h>
 
 namespace actor_rdma::verbs::soft {
+
+/// IBA: 4.096 us * 2^timeout, and 0 is no timer.
+[[nodiscard]] constexpr nanos ack_timeout(std::uint8_t timeout) noexcept {
+  return timeout == 0 ? never : nanos{4096} << timeout;
+}
 
 /// What the last local key meant. Valid as long as the region's state word is what it was.
 struct local_region {
@@ -66,10 +72,19 @@ public:
   /// The fate of a packet of ours, if we still care: called by the packet.
   void packet_arrived(std::uint64_t wr, const packet& which, verdict result, nanos now);
   /// A completion that covers the queue up to here was polled.
-  void release(std::uint64_t up_to) noexcept { released_.store(up_to, std::memory_order_release); }
+  void release(std::uint64_t up_to) noexcept {
+    if (up_to > released_.load(std::memory_order_relaxed)) // a rule may have held it back behind later ones
+      released_.store(up_to, std::memory_order_release);
+  }
+  /// A rule: its next reset or its end leaves its completions, and flushes what is outstanding.
+  void leave_completions();
+  /// Somebody asked for an event of this queue pair, or of its completion queue.
+  void raise_on_demand(ibv_event_type type);
 
   void acknowledge_async_event() { async_events_.acknowledge(1); }
   [[nodiscard]] tier_counts tier_use();
+  [[nodiscard]] bool may_be_ruled() const noexcept { return context_.rt().rules().epoch() != 0; }
+  [[nodiscard]] std::uint32_t device_index() const noexcept { return context_.device().index(); }
 
 private:
   friend class packet;
@@ -88,11 +103,18 @@ private:
   void probe(nanos now);
   void go_back() noexcept;
   void mark_lost(nanos now) noexcept;
-  void swallow(nanos now);
+  void swallow(nanos now, bool is_hard);
+  void place_by_rules(std::uint64_t wr, nanos now, bool& is_late);
+  [[nodiscard]] bool is_answer_lost(std::uint64_t wr, nanos landed_at, nanos& done_at);
+  void cover_unacknowledged(std::uint64_t wr) noexcept;
+  void resend_unacknowledged() noexcept;
+  [[nodiscard]] wr_facts facts_of(std::uint64_t wr) noexcept;
   void place_on_wire(std::uint64_t wr, nanos now);
-  void settle(send_slot& slot, verdict result, nanos now);
+  /// What became of it, which rules may have changed to `lost`.
+  [[nodiscard]] verdict settle(std::uint64_t wr, verdict result, nanos now);
   [[nodiscard]] nanos acknowledged_at(const send_slot& slot, nanos landed_at) const noexcept;
   void launch_packet(std::uint64_t wr, nanos lands_at);
+  [[nodiscard]] std::shared_ptr<packet> make_packet(std::uint64_t wr, bool is_tracked);
   [[nodiscard]] bool has_full_window(nanos now) const noexcept;
   [[nodiscard]] bool is_landing_next() noexcept;
   [[nodiscard]] bool has_work_due(nanos now) noexcept;
@@ -117,7 +139,7 @@ private:
   // qp_complete.cpp
   void complete_success(std::uint64_t wr);
   void fail_head(ibv_wc_status status, nanos now);
-  void flush(nanos now);
+  void flush(nanos now, bool is_marker = false);
   void drop_work() noexcept;
   void enter_error() noexcept;
   void notice_remote_error(nanos now);
@@ -168,14 +190,18 @@ private:
   nanos last_done_at_ = 0;       // of what landed
   nanos acknowledged_until_ = 0; // of what is done
 
-  bool is_hung_ = false;    // [sent_, posted_) met a hang
-  std::uint64_t stuck_ = 0; // how many of those were counted and logged
-  bool is_lost_ = false;    // nobody answers for landed_
-  bool is_failing_ = false; // an error is on its way back: nothing more leaves
+  bool is_hung_ = false;      // [sent_, posted_) met a hang
+  bool is_hung_hard_ = false; // one that not even ERR ends
+  std::uint64_t stuck_ = 0;   // how many of those were counted and logged
+  bool is_lost_ = false;      // nobody answers for landed_
+  bool is_failing_ = false;   // an error is on its way back: nothing more leaves
   bool is_retrying_ = false;
   nanos retrying_since_ = 0;
   nanos probe_at_ = never;
   std::map<std::uint64_t, std::shared_ptr<packet>> packets_; // by work request
+  nanos resend_at_ = never;                                  // acknowledgements are missing
+  bool leaves_completions_ = false;
+  qp_rules rules_;
   bool is_scheduled_ = false;
   base::rng garbage_;
   event_ledger async_events_;

@@ -7,6 +7,7 @@
 #include "verbs/soft/addressing.hpp"
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/hazard.hpp"
+#include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
 
@@ -165,6 +166,8 @@ soft_context::soft_context(soft_device& device) : verbs_context{}, device_{devic
   context.num_comp_vectors = 1;
   pthread_mutex_init(&context.mutex, nullptr);
   rt().add(*this);
+  if (rt().rules().is_dead(rt().now(), device.index(), verb::get_async_event))
+    async_events_.interrupt();
 }
 
 soft_context::~soft_context() {
@@ -183,18 +186,47 @@ void soft_context::disown(const owned_object& object) noexcept {
   }
 }
 
-void soft_context::raise(const ibv_async_event& event, event_ledger* ledger) {
-  const auto qp_num =
-      ledger != nullptr && event.event_type != IBV_EVENT_CQ_ERR ? event.element.qp->qp_num : 0;
-  write_log(rt().tables(), rt().now(), log_kind::async_event, device_.entry(), qp_num,
+namespace {
+std::uint32_t qp_of(const ibv_async_event& event, const event_ledger* ledger) noexcept {
+  const bool is_of_qp = ledger != nullptr && subject_of(event.event_type) == event_subject::queue_pair;
+  return is_of_qp ? event.element.qp->qp_num : 0;
+}
+} // namespace
+
+void soft_context::raise(const ibv_async_event& event, event_ledger* ledger, std::uint32_t times) {
+  const auto now = rt().now();
+  const auto ruled =
+      rt().rules().judge(now, device_.index(), event_facts{{}, event.event_type, qp_of(event, ledger)});
+  if (ruled.times == 0)
+    return;
+  // One of a completion queue cannot wait: nothing here would know that the queue is gone.
+  if (ruled.late != 0 && subject_of(event.event_type) != event_subject::completion_queue)
+    rt().raise_later(*this, event, ledger, times * ruled.times, now + ruled.late);
+  else
+    deliver(event, ledger, times * ruled.times);
+}
+
+void soft_context::deliver(const ibv_async_event& event, event_ledger* ledger, std::uint32_t times) {
+  write_log(rt().tables(), rt().now(), log_kind::async_event, device_.entry(), qp_of(event, ledger),
             static_cast<std::uint32_t>(event.event_type));
-  async_events_.push(event, ledger);
+  for (std::uint32_t i = 0; i < times; ++i)
+    async_events_.push(event, ledger);
+}
+
+void soft_context::wake_waiting_calls() {
+  async_events_.interrupt();
+  std::lock_guard lock{mutex_};
+  for (const auto& [number, object] : objects_)
+    if (auto* const channel = dynamic_cast<soft_channel*>(object.get()); channel != nullptr)
+      channel->events.interrupt();
 }
 
 void soft_context::check_port() {
   const auto now_at = device_.entry().link_seq.load(std::memory_order_acquire);
   for (; seen_link_seq_ != now_at; ++seen_link_seq_) {
     ibv_async_event event{};
+    if ((device_.entry().quiet_changes.load(std::memory_order_acquire) >> seen_link_seq_ % 64 & 1) != 0)
+      continue;
     event.event_type = seen_link_seq_ % 2 == 0 ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE;
     event.element.port_num = 1;
     raise(event, nullptr);

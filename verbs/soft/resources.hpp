@@ -134,7 +134,11 @@ public:
   }
   void disown(const owned_object& object) noexcept;
 
-  void raise(const ibv_async_event& event, event_ledger* ledger);
+  /// Rules may swallow it, multiply it or make it late.
+  void raise(const ibv_async_event& event, event_ledger* ledger, std::uint32_t times = 1);
+  void deliver(const ibv_async_event& event, event_ledger* ledger, std::uint32_t times);
+  /// Calls that wait for async events or events of completion channels return, to look at the rules again.
+  void wake_waiting_calls();
   [[nodiscard]] async_queue& async_events() noexcept { return async_events_; }
   /// Turns changes of the port's state and addresses since the last call into events.
   void check_port();

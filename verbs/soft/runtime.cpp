@@ -22,7 +22,9 @@
 namespace actor_rdma::verbs::soft {
 
 runtime::runtime(segment tables, const base::clock_source* clock)
-    : segment_{std::move(tables)}, clock_{clock}, pid_{::getpid()}, random_{segment_.get().head.seed} {
+    : segment_{std::move(tables)}, clock_{clock}, rules_{segment_.get()},
+      raised_seen_{segment_.get().head.raised_head.load(std::memory_order_acquire)}, pid_{::getpid()},
+      random_{segment_.get().head.seed} {
   seen_epoch_.store(segment_.get().head.change_epoch.load(std::memory_order_seq_cst),
                     std::memory_order_relaxed);
 }
@@ -237,6 +239,10 @@ void runtime::attend(nanos now) {
       for (auto* const context : contexts_)
         context->check_port();
     }
+  }
+  if (has_changes) {
+    timed_rules_.look(*this);
+    raise_on_demand(qps);
   }
   for (const auto& p : stalled)
     p->launch(now);

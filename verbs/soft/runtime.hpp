@@ -8,6 +8,8 @@
 #include "base/time.hpp"
 #include "verbs/soft/layout.hpp"
 #include "verbs/soft/mapping_cache.hpp"
+#include "verbs/soft/rules/rule_book.hpp"
+#include "verbs/soft/rules/timed_rules.hpp"
 #include "verbs/soft/segment.hpp"
 #include "verbs/soft/timeline.hpp"
 
@@ -17,11 +19,15 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <vector>
+
+#include <infiniband/verbs.h>
 
 namespace actor_rdma::verbs::soft {
 
 class engine;
+class event_ledger;
 class packet;
 class soft_context;
 class soft_qp;
@@ -86,6 +92,19 @@ public:
   /// Seeded: garbage for error completions and the like.
   [[nodiscard]] std::uint64_t random();
 
+  // -- rules
+  // --------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] rule_book& rules() noexcept { return rules_; }
+  /// A verb takes longer: it sleeps, or, in virtual time, somebody may ask how long it would have.
+  void take_time(nanos span);
+  [[nodiscard]] nanos take_verb_delay() noexcept { return verb_delay_.exchange(0); }
+  /// Delivers an event later, unless what it speaks of is gone by then.
+  void raise_later(soft_context& context, const ibv_async_event& event, event_ledger* ledger,
+                   std::uint32_t times, nanos at);
+  /// Contexts of the named devices: calls that wait for events look again.
+  void wake_waiting_calls(std::string_view device);
+
   // -- attention
   // --------------------------------------------------------------------------------------------------
 
@@ -98,8 +117,16 @@ public:
   void attend(nanos now);
 
 private:
+  class late_event;
+  using lent_qps = std::vector<std::shared_ptr<soft_qp>>;
+  void raise_on_demand(const lent_qps& qps);
+
   segment segment_;
   const base::clock_source* clock_;
+  rule_book rules_;
+  timed_rules timed_rules_;
+  std::uint64_t raised_seen_;
+  std::atomic<nanos> verb_delay_{0};
   std::atomic<nanos> event_time_{never};
   layout::process_entry* process_ = nullptr;
   std::uint32_t process_index_ = 0;

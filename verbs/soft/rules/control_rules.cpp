@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The control surface for rules and events, and what ends all faults.
+#include "verbs/soft/control.hpp"
+#include "verbs/soft/event_log.hpp"
+#include "verbs/soft/rules/raised.hpp"
+#include "verbs/soft/rules/rule_table.hpp"
+#include "verbs/soft/rules/rule_words.hpp"
+
+#include <string>
+
+namespace actor_rdma::verbs::soft {
+
+namespace {
+constexpr const char* layer = "soft NIC";
+}
+
+base::expected<std::uint32_t> add_rule(runtime& rt, std::string_view text) {
+  auto id = store_rule(rt.tables(), rt.now(), text);
+  if (id)
+    rt.announce_change();
+  return id;
+}
+
+base::expected<void> remove_rule(runtime& rt, std::uint32_t id) {
+  if (!drop_rule(rt.tables(), id))
+    return base::fail(base::reason::not_found, layer, "there is no rule " + std::to_string(id));
+  rt.announce_change();
+  return {};
+}
+
+void clear_rules(runtime& rt) {
+  drop_rules(rt.tables());
+  rt.announce_change();
+}
+
+std::vector<rule_state> list_rules(const runtime& rt) {
+  std::vector<rule_state> all;
+  for (auto& r : stored_rules(rt.tables()))
+    all.push_back({r.id, std::move(r.text), r.matches, r.hits});
+  return all;
+}
+
+base::expected<void> raise_event(runtime& rt, std::string_view device, std::string_view type,
+                                 std::uint32_t count, std::uint32_t qp_num) {
+  const auto event = parse_event(type);
+  if (!event)
+    return base::fail(event.error());
+  if (subject_of(*event) == event_subject::shared_receive_queue)
+    return base::fail(base::reason::unsupported, layer,
+                      "events of shared receive queues cannot be asked for: " + std::string{type});
+  const auto index = find_device(rt, device);
+  if (!index)
+    return base::fail(index.error());
+  write_raised(rt.tables(), {*index, *event, count, qp_num});
+  rt.announce_change();
+  return {};
+}
+
+base::expected<void> reset_faults(runtime& rt) {
+  auto& t = rt.tables();
+  drop_rules(t);
+  for (std::uint32_t i = 0; i < layout::max_devices; ++i) {
+    auto& device = t.devices[i];
+    if (device.used.load(std::memory_order_acquire) == 0)
+      continue;
+    change_link(t, rt.now(), i, true, false);
+    if (device.hang.exchange(0, std::memory_order_seq_cst) != 0)
+      write_log(t, rt.now(), log_kind::hang_off, device);
+    if (device.delay.exchange(0, std::memory_order_seq_cst) != 0)
+      write_log(t, rt.now(), log_kind::delay_off, device);
+  }
+  note_fault_change(t, rt.now());
+  rt.announce_change();
+  return {};
+}
+
+} // namespace actor_rdma::verbs::soft

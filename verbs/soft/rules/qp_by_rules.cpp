@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a queue pair does differently when rules have a say in its work: packets that are lost, late, doubled
+// or in disorder, and acknowledgements that do not come back.
+#include "verbs/soft/queue_pair.hpp"
+
+#include <algorithm>
+
+namespace actor_rdma::verbs::soft {
+
+wr_facts soft_qp::facts_of(std::uint64_t wr) noexcept {
+  const auto& slot = ring_[wr];
+  wr_facts f;
+  f.wr = wr;
+  f.op = slot.is_read ? work_op::read : work_op::write;
+  f.peer_device = entry().dest_device.load(std::memory_order_relaxed);
+  f.peer_qp = entry().dest_qpn.load(std::memory_order_relaxed);
+  f.work = {slot.wr_id, slot.remote_addr, slot.length};
+  return f;
+}
+
+/// One transmission. `is_late`: it travels as a packet of its own.
+void soft_qp::place_by_rules(std::uint64_t wr, nanos now, bool& is_late) {
+  auto* const fate = rules_.transmit(facts_of(wr), now);
+  auto& slot = ring_[wr];
+  // The answer of a read must not be in memory before it is known to arrive.
+  is_late |= slot.is_read && has_peer_ && is_wire_open();
+  if (fate == nullptr)
+    return;
+  if (fate->dma_late && !fate->is_dma_out && has_peer_) {
+    if (slot.is_read) { // its answer is what touches memory: it comes late, if anybody still wants it
+      fate->late += *fate->dma_late;
+    } else {
+      fate->is_dma_out = fate->is_lost = true;
+      if (const auto p = make_packet(wr, false); p)
+        p->launch(slot.land_at + *fate->dma_late);
+    }
+  }
+  if (fate->is_lost) {
+    is_late = false;
+    return;
+  }
+  if (!has_peer_ || !is_wire_open())
+    return;
+  slot.land_at = std::max(slot.land_at + fate->late, last_land_at_);
+  is_late = (is_late || fate->late != 0 || fate->pieces.has_value()) && !fate->moves_nothing();
+  if (fate->again)
+    if (const auto p = make_packet(wr, false); p) {
+      p->set_duplicate();
+      p->launch(slot.land_at + *fate->again);
+    }
+}
+
+bool soft_qp::is_answer_lost(std::uint64_t wr, nanos landed_at, nanos& done_at) {
+  const auto answer = rules_.acknowledge(facts_of(wr), landed_at);
+  done_at += answer.late;
+  if (!answer.is_lost)
+    return false;
+  const auto wait = ack_timeout(attributes_.timeout);
+  if (!ring_[wr].is_read && resend_at_ == never && wait != never)
+    resend_at_ = landed_at + wait;
+  if (!is_retrying_)
+    retrying_since_ = landed_at;
+  is_retrying_ = true;
+  return true;
+}
+
+/// An acknowledgement speaks for everything before it too.
+void soft_qp::cover_unacknowledged(std::uint64_t wr) noexcept {
+  for (auto earlier = done_; earlier < wr; ++earlier)
+    ring_[earlier].done_at = std::min(ring_[earlier].done_at, ring_[wr].done_at);
+  resend_at_ = never;
+}
+
+/// No acknowledgement came in time: everything that lacks one is sent again. The responder has seen it, and
+/// acknowledges without doing it again.
+void soft_qp::resend_unacknowledged() noexcept {
+  resend_at_ = never;
+  auto first = done_;
+  while (first < landed_ && ring_[first].done_at != never)
+    ++first;
+  landed_ = first;
+  go_back();
+}
+
+void soft_qp::raise_on_demand(ibv_event_type type) {
+  std::lock_guard lock{mutex_};
+  if (retired_)
+    return;
+  if (type == IBV_EVENT_CQ_ERR)
+    send_cq_.raise_error();
+  else
+    raise(type);
+}
+
+void soft_qp::leave_completions() {
+  std::lock_guard lock{mutex_};
+  leaves_completions_ = true;
+}
+
+} // namespace actor_rdma::verbs::soft

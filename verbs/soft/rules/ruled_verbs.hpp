@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Verbs behind rules: each entry point of the provider table is wrapped, so that a rule can make the call
+// fail, take long or do nothing before the verb itself sees it. Without rules that is one load.
+#pragma once
+
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/resources.hpp"
+#include "verbs/soft/rules/rule_book.hpp"
+
+#include <cerrno>
+#include <type_traits>
+#include <utility>
+
+#include <infiniband/verbs.h>
+
+namespace actor_rdma::verbs::soft {
+
+/// What rules make of a call on this context now; it has waited as long as they want.
+[[nodiscard]] verb_verdict judge_call(ibv_context* context, verb call, std::uint32_t qp_num = 0,
+                                      std::uint32_t from = 0, std::uint32_t to = 0);
+
+/// The errno with which opening the device fails, or 0.
+[[nodiscard]] int judge_open(soft_device& device);
+
+/// How a call reports an errno.
+enum class reports : std::uint8_t { as_result, minus_one, negative };
+
+namespace detail {
+
+template <class Handle>
+ibv_context* context_of(Handle* handle) noexcept {
+  if constexpr (std::is_same_v<Handle, ibv_context>)
+    return handle;
+  else
+    return handle->context;
+}
+template <class Handle>
+std::uint32_t qp_of(Handle* handle) noexcept {
+  if constexpr (std::is_same_v<Handle, ibv_qp>)
+    return handle->qp_num;
+  else
+    return 0;
+}
+
+template <verb Call, auto Function, reports How, class Type>
+struct ruled;
+template <verb Call, auto Function, reports How, class Result, class Handle, class... Rest>
+struct ruled<Call, Function, How, Result (*)(Handle*, Rest...)> {
+  static Result call(Handle* handle, Rest... rest) {
+    const auto verdict = judge_call(context_of(handle), Call, qp_of(handle));
+    if (verdict.error == 0)
+      return Function(handle, std::forward<Rest>(rest)...);
+    if constexpr (std::is_pointer_v<Result>) {
+      errno = verdict.error;
+      return nullptr;
+    } else if constexpr (How == reports::minus_one) {
+      errno = verdict.error;
+      return -1;
+    } else if constexpr (How == reports::negative) {
+      return -verdict.error;
+    } else {
+      return verdict.error;
+    }
+  }
+};
+
+} // namespace detail
+
+template <verb Call, auto Function, reports How = reports::as_result>
+inline constexpr auto ruled = detail::ruled<Call, Function, How, decltype(Function)>::call;
+
+/// As the unruled calls, with what rules add beyond an errno.
+[[nodiscard]] int modify_by_rules(ibv_qp* qp, ibv_qp_attr* wanted, int mask,
+                                  int (*modify)(ibv_qp*, ibv_qp_attr*, int));
+[[nodiscard]] int destroy_by_rules(ibv_qp* qp, int (*destroy)(ibv_qp*));
+/// Posts up to the element at which a rule lets the call fail.
+[[nodiscard]] int post_send_by_rules(soft_qp& qp, ibv_send_wr* first, ibv_send_wr** bad);
+/// Waits like ibv_get_async_event, but a rule that comes meanwhile ends it.
+[[nodiscard]] int get_async_event_by_rules(ibv_context* context, ibv_async_event* out,
+                                           int (*get)(ibv_context*, ibv_async_event*));
+[[nodiscard]] int get_cq_event_by_rules(ibv_comp_channel* channel, ibv_cq** cq, void** user,
+                                        int (*get)(ibv_comp_channel*, ibv_cq**, void**));
+
+} // namespace actor_rdma::verbs::soft
