@@ -5,6 +5,7 @@
 // is a futex on that number.
 #pragma once
 
+#include "actors/remote_memory.hpp"
 #include "base/time.hpp"
 #include "bootstrap/messages.hpp"
 #include "observe/notice.hpp"
@@ -15,28 +16,24 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace actor_rdma::actors {
 
 /// Memory registered on our devices. Immutable but for the counters; owned by the buffer registry, shared
 /// with batches.
-struct local_buffer {
+struct local_buffer : chunked_range {
   std::uint64_t id = 0;
-  std::uint64_t addr = 0;
-  std::uint64_t length = 0;
   bool published = true;
-  std::vector<std::uint32_t> lkeys; ///< by device number
+  std::size_t devices = 0;
+  std::vector<std::uint32_t> lkeys; ///< by chunk, then by device number
   std::vector<std::uint32_t> rkeys;
+  std::uint32_t lkey(std::uint64_t at, std::size_t device) const noexcept {
+    return lkeys[chunk_at(at) * devices + device];
+  }
   std::atomic<std::uint32_t> open_batches{0}; ///< batches that may still touch it
   std::atomic<bool> closing{false};           ///< no new batch may use it
-};
-
-/// A peer's published memory at one time, with its buffers sorted by address.
-struct remote_memory {
-  bootstrap::incarnation owner = 0;
-  bootstrap::segment published;
-  std::uint64_t features = 0; ///< what the peer offered in its hello
 };
 
 /// One transfer. 64 bytes, so that a deep batch costs one cache line each.
@@ -45,7 +42,7 @@ struct alignas(64) transfer {
   std::uint64_t remote = 0;
   std::uint64_t length = 0;
   std::uint16_t local_buffer = 0;  ///< index in batch_state::locals
-  std::uint16_t remote_buffer = 0; ///< index in remote_memory::published.buffers
+  std::uint16_t remote_buffer = 0; ///< index in remote_memory::ranges
   operation op = operation::write;
   // progress
   base::reason cause = base::reason::none;
@@ -70,6 +67,8 @@ public:
   std::span<transfer> transfers() noexcept { return {items_.get(), count_}; }
   std::span<const transfer> transfers() const noexcept { return {items_.get(), count_}; }
   const remote_memory& target() const noexcept { return *target_; }
+  /// The peer actor's, like the fields below: the same addresses, by the peer's memory as it is now.
+  void retarget(std::shared_ptr<const remote_memory> now) noexcept { target_ = std::move(now); }
 
   /// Any thread.
   transfer_result result(std::size_t index) const noexcept;
@@ -97,6 +96,7 @@ public:
   std::uint64_t serial = 0; ///< order of arrival at the peer; names the batch in messages and deadlines
   bool stopped = false;     ///< expired, cancelled or its peer died
   bool reported_stuck = false;
+  bool held = false; ///< the peer refused a key of it: nothing is posted until its memory was read again
   std::uint64_t timer = 0; ///< deadline_id of its next deadline
 
   /// Publishes the end of one transfer. Its waiter hears of it at the next flush().

@@ -69,6 +69,7 @@ public:
   std::uint16_t number() const noexcept { return number_; }
   const std::string& name() const noexcept { return name_; }
   const verbs::protection_domain& pd() const noexcept { return parts_.pd; }
+  std::uint64_t max_region_bytes() const noexcept { return parts_.max_region_bytes; }
   std::uint32_t probe_rkey() const noexcept { return parts_.probe_mr.rkey(); }
   std::uint64_t probe_addr() const noexcept { return reinterpret_cast<std::uint64_t>(parts_.probe.get()); }
 

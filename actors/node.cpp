@@ -184,12 +184,16 @@ bootstrap::segment node::segment() const {
   for (const auto& [id, b] : buffers_) {
     if (!b->what->published || b->calls != 0 || b->what->closing)
       continue;
-    bootstrap::remote_buffer r;
-    r.id = id;
-    r.addr = b->what->addr;
-    r.length = b->what->length;
-    r.rkeys = b->what->rkeys;
-    s.buffers.push_back(std::move(r));
+    const auto& what = *b->what;
+    for (std::size_t chunk = 0; chunk < what.chunks(); ++chunk) {
+      bootstrap::remote_buffer r;
+      r.id = id;
+      r.addr = what.addr + chunk * what.chunk_bytes;
+      r.length = std::min(what.chunk_bytes, what.addr + what.length - r.addr);
+      const auto keys = what.rkeys.begin() + static_cast<std::ptrdiff_t>(chunk * what.devices);
+      r.rkeys.assign(keys, keys + static_cast<std::ptrdiff_t>(what.devices));
+      s.buffers.push_back(std::move(r));
+    }
   }
   return s;
 }

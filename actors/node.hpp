@@ -55,8 +55,8 @@ public:
 private:
   struct owned_buffer {
     std::shared_ptr<local_buffer> what;
-    std::vector<verbs::memory_region> regions; ///< by device
-    std::uint32_t calls = 0;                   ///< slow calls under way
+    std::vector<std::vector<verbs::memory_region>> regions; ///< by device, then by chunk
+    std::uint32_t calls = 0;                                ///< slow calls under way
     base::error failure{base::reason::none};
     std::function<void(base::expected<std::shared_ptr<local_buffer>>)> registered;
     std::function<void(base::expected<void>)> deregistered;
@@ -91,6 +91,7 @@ private:
   void publish();
   bootstrap::segment segment() const;
   void refresh_view();
+  void register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void region_made(const std::shared_ptr<owned_buffer>& b);
   void try_deregister(std::uint64_t id);
   void release_regions(const std::shared_ptr<owned_buffer>& b);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registration and deregistration of memory. A buffer is registered with every device or not at all.
+// Registration and deregistration of memory. A buffer is registered with every device and to its full length,
+// in several regions where a device takes no longer ones, or not at all.
 // Deregistration ends the batches that use it, waits until they have ended (which means fenced), and only
 // then takes the regions away.
 #include "actors/node.hpp"
@@ -15,6 +16,8 @@ namespace {
 
 /// How often a deregistration looks whether the buffer's batches have ended.
 constexpr auto look_again = std::chrono::milliseconds{2};
+/// Regions of one buffer on one device; a segment publishes at most bootstrap::max_buffers of them.
+constexpr std::size_t max_chunks = 4096;
 
 } // namespace
 
@@ -28,32 +31,58 @@ void node::handle(register_buffer& m) {
   b->what->length = m.length;
   b->what->published = m.published;
   const auto n = where_.devices.size();
-  b->what->lkeys.resize(n);
-  b->what->rkeys.resize(n);
+  std::vector<std::uint64_t> limits;
+  for (const auto& d : where_.devices)
+    limits.push_back(d.object->max_region_bytes());
+  b->what->chunk_bytes = chunk_bytes_for(m.length, limits);
+  b->what->devices = n;
+  const auto chunks = b->what->chunks();
+  if (chunks > max_chunks)
+    return m.done(
+        base::fail(base::reason::resource, "transport",
+                   fmt::format("{} bytes would take {} memory regions of {} bytes, and at most {} are made",
+                               m.length, chunks, b->what->chunk_bytes, max_chunks)));
+  b->what->lkeys.resize(n * chunks);
+  b->what->rkeys.resize(n * chunks);
   b->regions.resize(n);
   b->registered = std::move(m.done);
   b->calls = static_cast<std::uint32_t>(n);
   buffers_[b->what->id] = b;
-  const int access =
-      IBV_ACCESS_LOCAL_WRITE | (m.published ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
-  for (std::size_t i = 0; i < n; ++i) {
-    auto made = std::make_shared<base::expected<verbs::memory_region>>(
-        base::fail(base::reason::internal, "verbs", "not called"));
-    env().run_slow(
-        static_cast<std::uint32_t>(i),
-        [dev = where_.devices[i].object, made, addr = m.addr, length = m.length, access] {
-          *made = verbs::memory_region::reg(dev->pd(), reinterpret_cast<void*>(addr), length, access);
-        },
-        [self = shared(this), b, i, made] {
-          self->guarded([&] {
-            if (*made)
-              b->regions[i] = std::move(**made);
-            else
-              b->failure = made->error();
-            self->region_made(b);
-          });
+  for (std::size_t i = 0; i < n; ++i)
+    register_with(i, b);
+}
+
+/// All chunks or an error that names the one which failed; those that were made are taken back by
+/// region_made().
+void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
+  auto why = std::make_shared<base::error>(base::error{base::reason::none});
+  env().run_slow(
+      static_cast<std::uint32_t>(device),
+      [dev = where_.devices[device].object, device, b, why] {
+        const auto& what = *b->what;
+        const int access =
+            IBV_ACCESS_LOCAL_WRITE | (what.published ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
+        for (std::size_t chunk = 0; chunk < what.chunks(); ++chunk) {
+          const auto from = what.addr + chunk * what.chunk_bytes;
+          const auto length = std::min(what.chunk_bytes, what.addr + what.length - from);
+          auto made = verbs::memory_region::reg(dev->pd(), reinterpret_cast<void*>(from), length, access);
+          if (!made) {
+            *why = made.error();
+            if (what.chunks() > 1)
+              why->what += fmt::format(" (region {} of {}, {} bytes at {:#x})", chunk + 1, what.chunks(),
+                                       length, from);
+            return;
+          }
+          b->regions[device].push_back(std::move(*made));
+        }
+      },
+      [self = shared(this), b, why] {
+        self->guarded([&] {
+          if (why->why != base::reason::none)
+            b->failure = *why;
+          self->region_made(b);
         });
-  }
+      });
 }
 
 void node::region_made(const std::shared_ptr<owned_buffer>& b) {
@@ -66,10 +95,12 @@ void node::region_made(const std::shared_ptr<owned_buffer>& b) {
     b->give_up_at = base::time_point::max();
     return release_regions(b);
   }
-  for (std::size_t i = 0; i < b->regions.size(); ++i) {
-    b->what->lkeys[i] = b->regions[i].lkey();
-    b->what->rkeys[i] = b->regions[i].rkey();
-  }
+  for (std::size_t device = 0; device < b->regions.size(); ++device)
+    for (std::size_t chunk = 0; chunk < b->regions[device].size(); ++chunk) {
+      const auto at = chunk * b->what->devices + device;
+      b->what->lkeys[at] = b->regions[device][chunk].lkey();
+      b->what->rkeys[at] = b->regions[device][chunk].rkey();
+    }
   refresh_view();
   if (b->what->published)
     publish();
@@ -142,10 +173,9 @@ void node::release_regions(const std::shared_ptr<owned_buffer>& b) {
     env().run_slow(
         static_cast<std::uint32_t>(i),
         [b, i, why] {
-          if (!b->regions[i])
-            return;
-          if (auto gone = b->regions[i].destroy(); !gone)
-            *why = gone.error();
+          for (auto& region : b->regions[i])
+            if (auto gone = region.destroy(); !gone) // of one that is gone already: nothing
+              *why = gone.error();
         },
         [self = shared(this), b, why] {
           self->guarded([&] {

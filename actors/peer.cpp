@@ -38,6 +38,13 @@ void peer::on_deadline(std::uint64_t token) {
     if (token == dial_token) {
       dial_timer_ = deadline_id::none;
       raise(session_event::retry, "time to dial again");
+    } else if (token == refresh_due_token) {
+      refresh_timer_ = deadline_id::none;
+      end_refresh();
+      note(observe::event_kind::keys_refreshed,
+           "a key was refused, and the peer does not say what it publishes now", 0, base::level::warn);
+      queue_.refresh_failed(base::reason::peer_silent);
+      pump();
     } else if (const auto batch = queue_.find(token)) {
       batch->timer = 0;
       batch_due(batch);

@@ -63,13 +63,15 @@ public:
   void on_fault(const std::string& what) override;
   void on_deadline(std::uint64_t token) override;
   void batch_ended(const std::shared_ptr<batch_state>& ended) override;
+  void keys_refused() override;
   void send_notice(bootstrap::notice&& what, bool repeated) override;
   void notice_ended(const std::shared_ptr<batch_state>& batch, notice_status how, base::reason cause,
                     std::uint64_t sequence) override;
 
 private:
-  /// Tokens of deadlines: this one, else the serial of a batch.
+  /// Tokens of deadlines: these, else the serial of a batch.
   static constexpr std::uint64_t dial_token = 0;
+  static constexpr std::uint64_t refresh_due_token = UINT64_MAX;
 
   void handle(import_peer& m);
   void handle(dial_started& m);
@@ -109,6 +111,11 @@ private:
   void arm_batch(batch_state& batch, base::time_point when);
   void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
 
+  // revoked keys
+  void ask_for_refresh();
+  void refresh_answered(std::uint64_t token);
+  void end_refresh() noexcept;
+
   // notices
   void data_in_place(const std::shared_ptr<batch_state>& batch);
   void notice_due(const std::shared_ptr<batch_state>& batch);
@@ -131,6 +138,10 @@ private:
   bool dialling_ = false; ///< a dial or a greeting is under way
   bool ever_connected_ = false;
   deadline_id dial_timer_ = deadline_id::none;
+  std::uint64_t refresh_token_ = 0; ///< of the ping whose pong is waited for; 0: none
+  std::uint64_t last_token_ = 0;
+  bool refresh_again_ = false; ///< a key was refused after that ping had gone out
+  deadline_id refresh_timer_ = deadline_id::none;
 
   std::vector<std::shared_ptr<endpoint>> endpoints_;
   std::vector<caf::actor> endpoint_handles_;

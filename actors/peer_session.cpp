@@ -72,6 +72,7 @@ void peer::perform(session_action action) {
     break;
   case session_action::resume:
     tell_endpoints(false);
+    ask_for_refresh();
     outbox_.connected();
     break;
   case session_action::give_up: {
@@ -186,6 +187,8 @@ void peer::handle(control& m) {
   }
   if (const auto* p = std::get_if<bootstrap::publish>(&m.what.what))
     return on_publish(*p);
+  if (const auto* p = std::get_if<bootstrap::pong>(&m.what.what))
+    return refresh_answered(p->token);
   if (const auto* p = std::get_if<bootstrap::ping>(&m.what.what))
     return send(bootstrap::pong{p->token});
   if (const auto* p = std::get_if<bootstrap::noticed>(&m.what.what))
@@ -229,14 +232,8 @@ void peer::on_publish(const bootstrap::publish& m) {
     where_.channel->close(link_);
     return;
   }
-  auto memory = std::make_shared<remote_memory>();
-  memory->owner = owner_;
-  memory->published = m.published;
-  memory->features = features_;
-  std::sort(memory->published.buffers.begin(), memory->published.buffers.end(),
-            [](const auto& a, const auto& b) { return a.addr < b.addr; });
-  memory_ = memory;
-  where_.view->set(memory);
+  memory_ = make_remote_memory(owner_, m.published, features_);
+  where_.view->set(memory_);
   make_endpoints();
   tell_endpoints(false);
   answer_imports(peer_ref{me(), where_.view});
@@ -293,6 +290,8 @@ void peer::declare_dead() {
   memory_ = nullptr;
   where_.view->set(nullptr);
   queue_.stop_all(transfer_status::failed, base::reason::peer_dead);
+  end_refresh();
+  queue_.refresh_failed(base::reason::peer_dead);
   outbox_.give_up_all(base::reason::peer_dead);
 }
 

@@ -142,8 +142,8 @@ wr_end classify(ibv_wc_status status) noexcept {
   case IBV_WC_LOC_LEN_ERR:
   case IBV_WC_LOC_QP_OP_ERR:
   case IBV_WC_LOC_PROT_ERR:
-  case IBV_WC_REM_INV_REQ_ERR:
-  case IBV_WC_REM_ACCESS_ERR: return wr_end::refused;
+  case IBV_WC_REM_INV_REQ_ERR: return wr_end::refused;
+  case IBV_WC_REM_ACCESS_ERR: return wr_end::no_access;
   default: return wr_end::error;
   }
 }

@@ -36,11 +36,12 @@ struct slice {
 
 /// How one WR ended.
 enum class wr_end : std::uint8_t {
-  success,  ///< success CQE: fenced on both sides
-  flushed,  ///< ended by its QP's end, for no fault of its own; fenced locally
-  error,    ///< error CQE that a path or peer fault explains; fenced locally
-  refused,  ///< error CQE that the request itself explains (key, range, length); fenced locally
-  unposted, ///< never reached the device
+  success,   ///< success CQE: fenced on both sides
+  flushed,   ///< ended by its QP's end, for no fault of its own; fenced locally
+  error,     ///< error CQE that a path or peer fault explains; fenced locally
+  refused,   ///< error CQE that the request itself explains (range, length, our key); fenced locally
+  no_access, ///< the peer's device refused the key: it may have been revoked; fenced on both sides
+  unposted,  ///< never reached the device
 };
 
 struct ended_slice {

@@ -20,22 +20,17 @@ constexpr std::uint64_t max_transfer = 1ull << 40;
 
 /// The buffer of a list sorted by address that holds the whole range. The last hit is tried first: batches
 /// have locality.
-template <class List, class Get>
-std::size_t find_range(const List& list, std::uint64_t addr, std::uint64_t length, std::size_t last,
-                       Get&& get) {
-  const auto holds = [&](std::size_t i) {
-    const auto& b = get(list[i]);
-    return addr >= b.addr && addr - b.addr <= b.length && length <= b.length - (addr - b.addr);
-  };
-  if (last < list.size() && holds(last))
+std::size_t find_buffer(const buffer_view::list& list, std::uint64_t addr, std::uint64_t length,
+                        std::size_t last) {
+  if (last < list.size() && list[last]->holds(addr, length))
     return last;
-  auto at = static_cast<std::size_t>(
-      std::upper_bound(list.begin(), list.end(), addr,
-                       [&](std::uint64_t a, const auto& b) { return a < get(b).addr; }) -
-      list.begin());
+  auto at =
+      static_cast<std::size_t>(std::upper_bound(list.begin(), list.end(), addr,
+                                                [](std::uint64_t a, const auto& b) { return a < b->addr; }) -
+                               list.begin());
   // Ranges may overlap, so an earlier buffer may be the longer one.
   while (at-- > 0)
-    if (holds(at))
+    if (list[at]->holds(addr, length))
       return at;
   return list.size();
 }
@@ -86,14 +81,13 @@ base::expected<std::shared_ptr<batch_state>> make_batch(const buffer_view& ours,
     return base::fail(base::reason::invalid_argument, "transport",
                       fmt::format("a batch has 1 to {} requests, not {}", max_batch, requests.size()));
   const auto list = ours.buffers();
-  const auto& published = theirs->published.buffers;
   counted made{std::make_shared<batch_state>(theirs, requests.size())};
   auto& batch = *made.batch;
   batch.submitted = now;
   batch.deadline = deadline;
   const auto items = batch.transfers();
   std::size_t local = list->size();
-  std::size_t remote = published.size();
+  std::size_t remote = 0;
   std::size_t local_index = 0;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto& r = requests[i];
@@ -103,15 +97,13 @@ base::expected<std::shared_ptr<batch_state>> make_batch(const buffer_view& ours,
       return base::fail(bad(i, base::reason::invalid_argument,
                             fmt::format("a transfer has 1 byte to 1 TiB, not {}", r.length)));
     const auto from = reinterpret_cast<std::uint64_t>(r.local);
-    const auto l =
-        find_range(*list, from, r.length, local, [](const auto& b) -> const local_buffer& { return *b; });
+    const auto l = find_buffer(*list, from, r.length, local);
     if (l == list->size())
       return base::fail(
           bad(i, base::reason::out_of_range,
               fmt::format("{} bytes at {:#x} are not within one registered buffer of ours", r.length, from)));
-    const auto p = find_range(published, r.remote, r.length, remote,
-                              [](const auto& b) -> const bootstrap::remote_buffer& { return b; });
-    if (p == published.size())
+    const auto p = theirs->find(r.remote, r.length, remote);
+    if (!p)
       return base::fail(bad(i, base::reason::out_of_range,
                             fmt::format("{} bytes at {:#x} are not within one buffer that the peer publishes",
                                         r.length, r.remote)));
@@ -130,14 +122,14 @@ base::expected<std::shared_ptr<batch_state>> make_batch(const buffer_view& ours,
               bad(i, base::reason::not_found, fmt::format("buffer {} is being deregistered", buffer->id)));
       }
     }
-    remote = p;
+    remote = *p;
     auto& t = items[i];
     t.op = r.op;
     t.local = from;
     t.remote = r.remote;
     t.length = r.length;
     t.local_buffer = static_cast<std::uint16_t>(local_index);
-    t.remote_buffer = static_cast<std::uint16_t>(p);
+    t.remote_buffer = static_cast<std::uint16_t>(*p);
   }
   if (with)
     if (auto attached = attach(batch, std::move(*with)); !attached)

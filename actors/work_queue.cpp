@@ -91,15 +91,15 @@ void work_queue::stop_all(transfer_status how, base::reason cause) {
 void work_queue::sweep() {
   if (!std::exchange(sweep_needed_, false))
     return;
-  std::deque<slice> keep;
   std::vector<slice> dropped;
-  for (const auto& s : again_) {
-    if (s.item->stop != transfer_status::pending || (s.record != nullptr && s.record->done))
+  const auto is_over = [&](const slice& s) {
+    const bool over = s.item->stop != transfer_status::pending || (s.record != nullptr && s.record->done);
+    if (over)
       dropped.push_back(s);
-    else
-      keep.push_back(s);
-  }
-  again_.swap(keep);
+    return over;
+  };
+  std::erase_if(again_, is_over);
+  std::erase_if(held_, [&](const held_slice& h) { return is_over(h.what); });
   for (const auto& s : dropped) {
     --s.item->queued;
     drop_hold(s.record);
@@ -113,6 +113,8 @@ void work_queue::sweep() {
 std::size_t work_queue::waiting_upto(std::size_t enough) const noexcept {
   auto n = again_.size();
   for (auto i = fresh_; i < batches_.size() && n < enough; ++i) {
+    if (batches_[i]->held)
+      continue;
     const auto items = batches_[i]->transfers();
     for (auto k = batches_[i]->next; k < items.size() && n < enough; ++k)
       n += (items[k].length - items[k].cut + config_.slice_bytes - 1) / config_.slice_bytes;
@@ -171,8 +173,10 @@ bool work_queue::next_again(slice& out, const slot_state& slot) {
 }
 
 bool work_queue::next_fresh(slice& out) {
-  while (fresh_ < batches_.size()) {
-    auto& b = *batches_[fresh_];
+  for (auto i = fresh_; i < batches_.size(); ++i) {
+    auto& b = *batches_[i];
+    if (b.held)
+      continue;
     const auto items = b.transfers();
     while (b.next < items.size()) {
       auto& t = items[b.next];
@@ -184,13 +188,18 @@ bool work_queue::next_fresh(slice& out) {
       out.batch = &b;
       out.item = &t;
       out.offset = t.cut;
-      out.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(t.length - t.cut, config_.slice_bytes));
+      // No slice crosses the border of a region, ours or the peer's.
+      out.length = static_cast<std::uint32_t>(
+          std::min({t.length - t.cut, std::uint64_t{config_.slice_bytes},
+                    b.locals[t.local_buffer]->to_border(t.local + t.cut),
+                    b.target().ranges[t.remote_buffer].to_border(t.remote + t.cut)}));
       t.cut += out.length;
       if (t.cut == t.length)
         ++b.next;
       return true;
     }
-    ++fresh_;
+    if (i == fresh_)
+      ++fresh_;
   }
   return false;
 }
@@ -201,9 +210,10 @@ bool work_queue::next_slice(slice& out, const slot_state& slot) {
 
 /// Keys depend on the rail, so they are filled in when the rail is known.
 void work_queue::aim(slice& what, const slot_state& slot) const {
-  what.lkey = what.batch->locals[what.item->local_buffer]->lkeys[slot.local_device];
-  const auto& rkeys = what.batch->target().published.buffers[what.item->remote_buffer].rkeys;
-  what.rkey = slot.peer_device < rkeys.size() ? rkeys[slot.peer_device] : 0;
+  const auto& item = *what.item;
+  what.lkey = what.batch->locals[item.local_buffer]->lkey(item.local + what.offset, slot.local_device);
+  what.rkey =
+      what.batch->target().ranges[item.remote_buffer].rkey(item.remote + what.offset, slot.peer_device);
 }
 
 bool work_queue::pull(chunk& out, base::time_point now) {

@@ -23,6 +23,8 @@ public:
   /// Every transfer of the batch has ended; the queue lets go of it. Its waiter is woken right after this
   /// call.
   virtual void batch_ended(const std::shared_ptr<batch_state>& ended) = 0;
+  /// The peer's device refused a key. Batches that use it are held until refreshed() or refresh_failed().
+  virtual void keys_refused() = 0;
 
 protected:
   ~work_queue_owner() = default;
@@ -61,10 +63,17 @@ public:
   /// The peer can no longer be written to by generations <= `generation` of the slot; or nobody confirmed it.
   void remote_fenced(slot_id slot, std::uint16_t generation, bool confirmed);
 
+  /// The peer's memory was read again, later than keys_refused(). Held batches go on with the keys of now.
+  /// Transfers whose range is gone fail (not_found), and so do those that were refused with the very key that
+  /// is still published (request_fault). Returns how many go on.
+  std::size_t refreshed(const std::shared_ptr<const remote_memory>& now);
+  /// It could not be read: what is held fails.
+  void refresh_failed(base::reason cause);
+
   // for snapshots
   std::uint64_t open_transfers() const noexcept;
   std::uint64_t outstanding() const noexcept;
-  std::uint64_t waiting_slices() const noexcept { return again_.size(); }
+  std::uint64_t waiting_slices() const noexcept { return again_.size() + held_.size(); }
   base::time_point oldest_submit() const noexcept;
   std::uint64_t open_batches() const noexcept { return batches_.size(); }
 
@@ -94,7 +103,10 @@ private:
   bool next_fresh(slice& out);
   void aim(slice& what, const slot_state& slot) const;
   void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what);
-  void requeue(const slice& what);
+  void requeue(const slice& what, bool refused = false);
+  void access_refused(const slot_state& slot, const slice& what);
+  void hold_users_of(const remote_range& range);
+  void release_held();
   void count_success(const slice& what);
   void drop_hold(reissue_record* record);
   void stop_transfer(transfer& item, transfer_status how, base::reason cause);
@@ -111,6 +123,12 @@ private:
   std::vector<std::shared_ptr<batch_state>> batches_; ///< open ones, by arrival
   std::size_t fresh_ = 0;                             ///< first batch that may have uncut bytes
   std::deque<slice> again_;                           ///< bounded by the send queues: each was posted once
+  /// Slices of held batches, bounded likewise.
+  struct held_slice {
+    slice what;
+    bool refused = false; ///< its own key was; else it was only beside such a one
+  };
+  std::deque<held_slice> held_;
   bool sweep_needed_ = false;
   std::vector<batch_state*> touched_;
   std::uint64_t next_serial_ = 1;

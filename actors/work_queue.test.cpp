@@ -29,8 +29,12 @@ public:
     }
     buffer->lkeys.assign(slots, 7);
     auto memory = std::make_shared<remote_memory>();
-    memory->published.buffers.resize(1);
-    memory->published.buffers[0].rkeys.assign(slots, 9);
+    memory->ranges.resize(1);
+    memory->ranges[0].length = 1u << 30;
+    memory->ranges[0].devices = slots;
+    memory->ranges[0].rkeys.assign(slots, 9);
+    buffer->length = 1u << 30;
+    buffer->devices = slots;
     target = memory;
   }
 
@@ -61,6 +65,7 @@ public:
     queue.ended(c, now += 1us);
   }
   void batch_ended(const std::shared_ptr<batch_state>&) override { ++ended_batches; }
+  void keys_refused() override { ++refusals; }
 
   settings config;
   work_queue queue{config, *this};
@@ -69,6 +74,7 @@ public:
   std::vector<std::uint16_t> generation;
   base::time_point now{1s};
   int ended_batches = 0;
+  int refusals = 0;
 };
 
 /// The slices of a chunk as its QP hands them over on suspicion.

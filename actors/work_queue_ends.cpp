@@ -37,12 +37,15 @@ void work_queue::count_success(const slice& what) {
 
 /// The slice is to be issued again, unless another WR has delivered it, still may, or its transfer was
 /// stopped.
-void work_queue::requeue(const slice& what) {
+void work_queue::requeue(const slice& what, bool refused) {
   if (what.item->stop != transfer_status::pending)
     return drop_hold(what.record);
   if (what.record != nullptr && (what.record->done || what.record->holds > 1))
     return drop_hold(what.record);
-  again_.push_back(what);
+  if (what.batch->held)
+    held_.push_back({what, refused});
+  else
+    again_.push_back(what);
   ++what.item->queued;
 }
 
@@ -67,6 +70,7 @@ void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_
     stop_transfer(item, transfer_status::failed, base::reason::request_fault);
     drop_hold(e.what.record);
     break;
+  case wr_end::no_access: access_refused(slot, e.what); break;
   case wr_end::flushed:
   case wr_end::error:
   case wr_end::unposted: requeue(e.what); break;
@@ -100,7 +104,10 @@ void work_queue::suspected(const chunk& what) {
       drop_hold(s.record);
       continue;
     }
-    again_.push_back(s);
+    if (s.batch->held)
+      held_.push_back({s});
+    else
+      again_.push_back(s);
     ++s.item->queued;
   }
 }

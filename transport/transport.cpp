@@ -29,7 +29,7 @@ struct transport::impl {
 std::vector<published_buffer> segment::buffers() const {
   std::vector<published_buffer> all;
   if (const auto memory = impl_ ? impl_->view->memory() : nullptr)
-    for (const auto& b : memory->published.buffers)
+    for (const auto& b : memory->ranges)
       all.push_back({b.addr, b.length, b.writable});
   return all;
 }

@@ -29,6 +29,8 @@ public:
 
   bool connected() const noexcept { return connected_; }
   const actors::peer_ref& peer() const noexcept { return peer_; }
+  const std::shared_ptr<actors::local_buffer>& source() const noexcept { return source_; }
+  const std::shared_ptr<actors::local_buffer>& target() const noexcept { return target_; }
   std::vector<transfer_request>& requests() noexcept { return requests_; }
 
 private:

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys that the peer refused: its published memory is read again before anything of the range is posted. The
+// peer publishes before it takes a region away, and a ping that is sent after the refusal comes behind that
+// on the same link; so when its pong is here, what was published by then is here too.
+#include "actors/peer.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::actors {
+
+void peer::keys_refused() {
+  if (refresh_token_ != 0) {
+    refresh_again_ = true;
+    return;
+  }
+  refresh_token_ = ++last_token_;
+  refresh_timer_ = env().arm(env().now() + config_.connect_deadline, *this, refresh_due_token);
+  ask_for_refresh();
+}
+
+/// Also when the link is back: what was asked on the old one may be lost.
+void peer::ask_for_refresh() {
+  if (refresh_token_ != 0 && machine_.state() == session_state::ready)
+    send(bootstrap::ping{refresh_token_});
+}
+
+void peer::refresh_answered(std::uint64_t token) {
+  if (token != refresh_token_ || token == 0)
+    return;
+  if (std::exchange(refresh_again_, false)) {
+    refresh_token_ = ++last_token_;
+    return ask_for_refresh();
+  }
+  end_refresh();
+  const auto going_on = queue_.refreshed(memory_);
+  note(observe::event_kind::keys_refreshed,
+       fmt::format("a key was refused; by what it publishes now (version {}), {} transfers go on",
+                   memory_->published.version, going_on),
+       going_on, base::level::info);
+  pump();
+}
+
+void peer::end_refresh() noexcept {
+  refresh_token_ = 0;
+  refresh_again_ = false;
+  if (refresh_timer_ != deadline_id::none)
+    env().cancel(std::exchange(refresh_timer_, deadline_id::none));
+}
+
+} // namespace actor_rdma::actors
