@@ -59,7 +59,7 @@ choose_setting() {
 
 # soft [NAME=VALUE...] PROGRAM ARGS...: the program as the chosen user on the software NIC.
 soft() {
-  "${as[@]}" timeout 60 env "ACTOR_RDMA_SOFT_FABRIC=$fabric" "${view[@]}" "$@"
+  "${as[@]}" timeout "${limit_s:-60}" env "ACTOR_RDMA_SOFT_FABRIC=$fabric" "${view[@]}" "$@"
 }
 
 # The same in the background: the pid is that of timeout, which hands signals on to the program.

@@ -3,6 +3,7 @@
 // Exported: protection domains, memory, channels, completion queues, queue pairs.
 #include "verbs/dropin/extended.hpp"
 #include "verbs/dropin/library.hpp"
+#include "verbs/soft/provider_table.hpp"
 
 #include <cerrno>
 
@@ -35,8 +36,10 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* addr, std::size_t length, std::uint64_
 }
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* addr, std::size_t length, std::uint64_t iova, unsigned access) {
-  // What is optional may be ignored.
-  access &= ~static_cast<unsigned>(IBV_ACCESS_OPTIONAL_RANGE);
+  // What is optional may be ignored, and some flags ask for nothing here: there are no windows to bind, and
+  // pages are of any size.
+  access &=
+      ~(unsigned{IBV_ACCESS_OPTIONAL_RANGE} | unsigned{IBV_ACCESS_MW_BIND} | unsigned{IBV_ACCESS_HUGETLB});
   if (iova != reinterpret_cast<std::uintptr_t>(addr)) {
     errno = EOPNOTSUPP;
     return nullptr;
@@ -78,8 +81,8 @@ int ibv_destroy_cq(ibv_cq* cq) {
   return nic().destroy_cq(cq);
 }
 
-int ibv_resize_cq(ibv_cq*, int) {
-  return EOPNOTSUPP;
+int ibv_resize_cq(ibv_cq* cq, int entries) {
+  return soft::resize_cq(cq, entries);
 }
 
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** user) {

@@ -63,7 +63,7 @@ int query_rt_values(ibv_context*, ibv_values_ex* values) {
 }
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
-  constexpr std::uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+  constexpr std::uint32_t known_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
   constexpr std::uint32_t known_flags =
       IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
   const bool has_flags = (wanted->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
@@ -108,6 +108,9 @@ void extend(verbs_context& context) noexcept {
   context.query_rt_values = query_rt_values;
   context.create_cq_ex = create_cq_ex;
   context.create_qp_ex = create_qp_ex;
+  context.alloc_td = alloc_td;
+  context.dealloc_td = dealloc_td;
+  context.alloc_parent_domain = alloc_parent_domain;
   context.context.ops.poll_cq = poll_and_yield;
 }
 

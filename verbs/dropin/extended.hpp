@@ -16,6 +16,13 @@ inline constexpr __be16 default_pkey = 0xffff;
 /// Fills in what the inlines of <infiniband/verbs.h> look for in front of a context.
 void extend(verbs_context& context) noexcept;
 
+// -- domains
+// ------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* wanted);
+[[nodiscard]] int dealloc_td(ibv_td* handle);
+[[nodiscard]] ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* wanted);
+
 // -- work requests by ibv_wr_*
 // ------------------------------------------------------------------------------------
 

@@ -139,7 +139,7 @@ base::expected<std::string> make_view(const std::vector<std::string>& devices) {
   };
   if (is_ours())
     return folder.string();
-  auto pattern = folder.string() + ".XXXXXX";
+  auto pattern = folder.string() + '.' + std::string(6, 'X');
   if (::mkdtemp(pattern.data()) == nullptr)
     return base::fail(base::reason::resource, layer, "cannot make " + folder.string(), errno);
   const fs::path fresh = pattern;

@@ -6,6 +6,7 @@
 #include "verbs/soft/queue_pair.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace actor_rdma::verbs::soft {
@@ -136,6 +137,22 @@ void soft_cq::notify(bool any_error) {
     line_->set_watched(false);
   if (channel != nullptr)
     static_cast<soft_channel*>(channel)->events.push(this, &channel_events);
+}
+
+int soft_cq::resize(int capacity) {
+  const auto size = static_cast<std::uint32_t>(capacity);
+  auto ring = std::make_unique_for_overwrite<completion[]>(size);
+  std::lock_guard lock{mutex_};
+  const auto count = count_.load(std::memory_order_relaxed);
+  if (count > size)
+    return EINVAL;
+  const auto old_size = static_cast<std::uint32_t>(cqe);
+  for (std::uint32_t i = 0; i < count; ++i)
+    ring[i] = ring_[(head_ + i) % old_size];
+  ring_ = std::move(ring);
+  head_ = 0;
+  cqe = capacity;
+  return 0;
 }
 
 void soft_cq::purge(const soft_qp& qp) noexcept {

@@ -41,6 +41,8 @@ public:
   void arm(bool solicited_only);
   /// False when one of them found no room: the queue is then in error, and so is the queue pair.
   [[nodiscard]] bool push(std::span<const completion> completions, bool is_recv = false);
+  /// Keeps what waits. 0, or EINVAL when that is more than there would be room for.
+  [[nodiscard]] int resize(int capacity);
   /// Takes away what a queue pair wrote: it is reset or destroyed.
   void purge(const soft_qp& qp) noexcept;
 

@@ -278,6 +278,13 @@ void set_data_path(soft_context& context) noexcept {
   };
 }
 
+int resize_cq(ibv_cq* cq, int entries) {
+  const auto& limits = soft_context::of(cq->context).device().limits();
+  if (entries < 1 || static_cast<std::uint32_t>(entries) > limits.max_cqe)
+    return EINVAL;
+  return soft_cq::of(cq).resize(entries);
+}
+
 tier_counts tier_use(ibv_qp* qp) {
   return soft_qp::of(qp).tier_use();
 }

@@ -16,6 +16,9 @@ namespace actor_rdma::verbs::soft {
 /// Fills in what the inlines of <infiniband/verbs.h> call.
 void set_data_path(soft_context& context) noexcept;
 
+/// ibv_resize_cq(3). errno as result: EINVAL when more completions wait than would have room.
+[[nodiscard]] int resize_cq(ibv_cq* cq, int entries);
+
 /// How the payload of a queue pair's work requests travelled so far. For tests and tools.
 [[nodiscard]] tier_counts tier_use(ibv_qp* qp);
 
