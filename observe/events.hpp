@@ -35,10 +35,10 @@ enum class event_kind : std::uint8_t {
   notice_lost,      ///< it ended in another way: `to` = which, detail = name and cause, value = its number,
                     ///< 0 if it was not sent
   notice_received,  ///< a peer's notice is in our inbox; detail, value as above
+  keys_refreshed,   ///< the peer refused a key and its published memory was read again; value = transfers
+                    ///< that go on
+  address_chosen,   ///< which GID a device or an endpoint sends from, and why; value = its index
   internal_fault,
-  keys_refreshed, ///< the peer refused a key and its published memory was read again; value = transfers that
-                  ///< go on
-  address_chosen, ///< which GID a device or an endpoint sends from, and why; value = its index
 };
 const char* to_string(event_kind kind) noexcept;
 

@@ -186,8 +186,27 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("D-04: a lost GID_CHANGE costs one reading of the port and no rail") {
-  // The index moves while the port's event queue is somebody else's: the transport's own reading finds it.
+TEST_CASE("D-04: a GID_CHANGE that is lost costs one reading of the port and no rail") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    for (const char* device : {"a/soft0", "b/soft0"}) {
+      CAPTURE(seed);
+      CAPTURE(device);
+      sim::cluster c(seed);
+      auto& a = c.add(paced("a"));
+      auto& b = c.add(paced("b"));
+      sim::load load(c, a, b, 64 * 1024, 8, 2);
+      REQUIRE(load.connected());
+      REQUIRE(c.fabric().add_rule("event=GID_CHANGE do=swallow"));
+      REQUIRE(c.fabric().set_gid(device, row(3, "10.99.0.1")));
+      REQUIRE(c.fabric().set_gid(device, row(2, "10.99.0.1", IBV_GID_TYPE_ROCE_V1)));
+      must_arrive(load, 2, 2s);
+      c.world().run_for(2s);
+      must_arrive(load, 3, 100ms);
+      CHECK(has_detail(device[0] == 'a' ? a : b, "became GID 3 ::ffff:10.99.0.1"));
+    }
+}
+
+TEST_CASE("a port without any address rests, and serves again when it has one") {
   sim::cluster c(3);
   auto& a = c.add(paced("a"));
   auto& b = c.add(paced("b"));
