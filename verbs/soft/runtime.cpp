@@ -65,7 +65,7 @@ void runtime::leave_file() noexcept {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   const auto& processes = segment_.get().processes;
-  if (std::none_of(processes.begin(), processes.end(), [this](const layout::process_entry& p) {
+  if (std::none_of(processes.begin(), processes.end(), [](const layout::process_entry& p) {
         return p.used.load(std::memory_order_acquire) != 0 && is_alive(p) &&
                p.leaving.load(std::memory_order_seq_cst) == 0;
       }))
