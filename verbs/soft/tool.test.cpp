@@ -113,3 +113,46 @@ TEST_CASE("the tool's refusals have a sentence and an exit code") {
   CHECK(run("").code == 2);
   CHECK(run("--help").code == 0);
 }
+
+TEST_CASE("rules, events and quiet links of the tool reach another process") {
+  fabric_options f;
+  f.name = unique_fabric();
+  const auto net = *fabric::open(f);
+  const auto host = std::move(*net->attach("own", {device_options{}}));
+  auto own = end::open(*host);
+  const auto fabric_argument = " --fabric " + f.name;
+  // The rule is there before the device of which it speaks.
+  auto o = run("rule add dev=peer/soft0 peer=own op=write nth=2 do=status:REM_ACCESS_ERR,garbage" +
+               fabric_argument);
+  CHECK(o.code == 0);
+  CHECK(o.text == "1\n");
+  peer_process peer{f.name, "peer", "immediate", "shared"};
+  peer.connect(own->where());
+  own->connect(peer.where());
+  for (int i = 0; i < 3; ++i)
+    CHECK(peer.ask("write 1 0 0 64") == "0");
+  CHECK(peer.poll(3) == std::vector<int>{IBV_WC_SUCCESS, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR});
+  o = run("rule list" + fabric_argument);
+  CHECK(has(o, "    1          2          1 dev=peer/soft0 peer=own op=write nth=2"));
+  o = run("log" + fabric_argument);
+  CHECK(has(o, " rule peer/soft0 rule 1 status:REM_ACCESS_ERR write peer own/soft0 wr 1 qp 0x"));
+  CHECK(run("link peer/soft0 down --quiet" + fabric_argument).code == 0);
+  CHECK(run("event peer/soft0 LID_CHANGE 2" + fabric_argument).code == 0);
+  for (int i = 0; i < 2; ++i)
+    CHECK(peer.ask("event") == std::to_string(IBV_EVENT_LID_CHANGE));
+  CHECK(run("hang peer/soft0 hard" + fabric_argument).code == 0);
+  CHECK(has(run("show" + fabric_argument), "hard"));
+  CHECK(run("rule remove 1" + fabric_argument).code == 0);
+  CHECK(run("rule remove 1" + fabric_argument).code == 1);
+  CHECK(run("rule add 'verb=reg_mr do=errno:EIO'" + fabric_argument).code == 0);
+  CHECK(run("reset" + fabric_argument).code == 0);
+  CHECK(net->rules().empty());
+  CHECK(net->devices().back().link_up);
+  CHECK(!net->devices().back().hang);
+  o = run("rule add do=explode" + fabric_argument);
+  CHECK(o.code == 2);
+  CHECK(has(o, "say one of drop"));
+  CHECK(run("event peer/soft0 PORT_UP" + fabric_argument).code == 2);
+  CHECK(run("rule" + fabric_argument).code == 2);
+  CHECK(run("rule clear" + fabric_argument).code == 0);
+}

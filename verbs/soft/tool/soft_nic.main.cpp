@@ -8,13 +8,12 @@
 #include "verbs/dropin/exec.hpp"
 #include "verbs/soft/fabric.hpp"
 #include "verbs/soft/tool/addressing_commands.hpp"
+#include "verbs/soft/tool/fault_commands.hpp"
 
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -39,18 +38,6 @@ struct options {
   bool follow = false;
 };
 
-/// "250us", "20ms", "1.5s", "0".
-std::optional<base::duration> parse_duration(const std::string& text) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  const std::string_view unit{end};
-  const double scale = unit == "s" ? 1e9 : unit == "ms" ? 1e6 : unit == "us" ? 1e3 : unit == "ns" ? 1 : 0;
-  const bool is_zero = number == 0 && end != text.c_str() && unit.empty();
-  if (!is_zero && (end == text.c_str() || scale == 0 || !(number >= 0) || number * scale > 1e18))
-    return std::nullopt;
-  return base::duration{static_cast<std::int64_t>(number * scale)};
-}
-
 const char* name_of(soft::nic_mode mode) {
   switch (mode) {
   case soft::nic_mode::immediate: return "inline";
@@ -74,18 +61,27 @@ void show(const soft::fabric& net) {
              "delay", "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent");
   for (const auto& d : net.devices())
     fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16}\n", d.name,
-               d.link_up ? "up" : "down", d.hang ? "on" : "off", text_of(d.delay), name_of(d.mode),
-               d.rate_gbit_s, d.open_qps, d.open_mrs, d.stuck_wrs, d.bytes_sent);
+               d.link_up ? "up" : "down",
+               d.hang_hard ? "hard"
+               : d.hang    ? "on"
+                           : "off",
+               text_of(d.delay), name_of(d.mode), d.rate_gbit_s, d.open_qps, d.open_mrs, d.stuck_wrs,
+               d.bytes_sent);
 }
 
 void print(const soft::log_entry& e) {
   const auto ns = e.at.time_since_epoch().count();
   fmt::print("{}.{:09} {} {}", ns / 1'000'000'000, ns % 1'000'000'000, soft::to_string(e.kind), e.device);
+  if (e.kind == soft::log_kind::rule) {
+    fmt::print(" rule {} {} {}", e.rule, e.verdict, e.op);
+    if (!e.peer.empty())
+      fmt::print(" peer {} wr {}", e.peer, e.wr);
+  }
   if (e.qp_num != 0)
     fmt::print(" qp {:#x}", e.qp_num);
   if (e.length != 0 || e.remote_addr != 0)
     fmt::print(" wr_id {} to {:#x}+{}", e.wr_id, e.remote_addr, e.length);
-  if (e.detail != 0 || e.kind == soft::log_kind::async_event)
+  if (e.kind != soft::log_kind::rule && (e.detail != 0 || e.kind == soft::log_kind::async_event))
     fmt::print(" detail {}", e.detail);
   fmt::print("\n");
 }
@@ -125,17 +121,12 @@ int main(int argc, char** argv) {
   app.fallthrough(); // --fabric may also stand behind the command
   app.add_option("--fabric", o.fabric, "name of the fabric (ACTOR_RDMA_SOFT_FABRIC)")->capture_default_str();
   auto* const show_command = app.add_subcommand("show", "List the devices of all hosts");
-  auto* const link = add_device_command(app, o, "link", "Cut or restore a link");
-  link->add_option("state", o.value)->required()->check(CLI::IsMember({"up", "down"}));
-  auto* const hang = add_device_command(app, o, "hang", "Make a device swallow work silently");
-  hang->add_option("state", o.value)->required()->check(CLI::IsMember({"on", "off"}));
-  auto* const delay = add_device_command(app, o, "delay", "Make what leaves a device arrive late");
-  delay->add_option("duration", o.value, "250us, 20ms, 1.5s, or 0 to end it")->required();
   auto* const rate = add_device_command(app, o, "rate", "Set the rate of a paced device");
   rate->add_option("gbit", o.rate, "Gbit/s")->required();
   auto* const mode = add_device_command(app, o, "mode", "Change how a device executes work");
   mode->add_option("mode", o.value)->required()->check(CLI::IsMember({"inline", "paced", "null"}));
   soft::tool::addressing_commands addressing{app};
+  soft::tool::fault_commands faults{app};
   dropin::exec_options run;
   auto* const exec = app.add_subcommand("exec", "Run a program on the fabric: soft-nic exec -- PROGRAM ARGS");
   exec->add_option("--devices", run.devices, "how many it has (ACTOR_RDMA_SOFT_DEVICES)");
@@ -148,11 +139,6 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : exit_usage;
-  }
-  const auto late = parse_duration(o.value);
-  if (delay->parsed() && !late) {
-    fmt::print(stderr, "soft-nic: \"{}\" is not a duration: say 250us, 20ms, 1.5s or 0\n", o.value);
-    return exit_usage;
   }
   if (exec->parsed()) {
     run.fabric = o.fabric;
@@ -177,12 +163,9 @@ int main(int argc, char** argv) {
   } else if (addressing.parsed()) {
     const auto outcome = addressing.run(fabric);
     return outcome == soft::tool::addressing_commands::bad_usage ? exit_usage : outcome;
-  } else if (link->parsed()) {
-    return report(fabric.set_link(o.device, o.value == "up"));
-  } else if (hang->parsed()) {
-    return report(fabric.set_hang(o.device, o.value == "on"));
-  } else if (delay->parsed()) {
-    return report(fabric.set_delay(o.device, *late));
+  } else if (faults.parsed()) {
+    const auto outcome = faults.run(fabric);
+    return outcome == soft::tool::fault_commands::bad_usage ? exit_usage : outcome;
   } else if (rate->parsed()) {
     return report(fabric.set_rate(o.device, o.rate));
   } else if (mode->parsed()) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Parsing and running the fault commands.
+#include "verbs/soft/tool/fault_commands.hpp"
+
+#include "verbs/soft/rules/rule.hpp"
+#include "verbs/soft/rules/rule_words.hpp"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::verbs::soft::tool {
+
+namespace {
+
+int report(const base::expected<void>& result) {
+  if (result)
+    return 0;
+  fmt::print(stderr, "{}\n", result.error().to_string());
+  return 1;
+}
+
+} // namespace
+
+fault_commands::fault_commands(CLI::App& app) {
+  const char* const names = "host/soft0, or soft0 if only one host has it";
+  link_ = app.add_subcommand("link", "Cut or restore a link");
+  link_->add_option("device", device_, names)->required();
+  link_->add_option("state", value_)->required()->check(CLI::IsMember({"up", "down"}));
+  link_->add_flag("--quiet", is_quiet_, "no async event tells of it");
+  hang_ = app.add_subcommand("hang", "Make a device swallow work silently");
+  hang_->add_option("device", device_, names)->required();
+  hang_->add_option("state", value_, "on: still flushes in ERR, hard: does not even flush")
+      ->required()
+      ->check(CLI::IsMember({"on", "off", "hard"}));
+  delay_ = app.add_subcommand("delay", "Make what leaves a device arrive late");
+  delay_->add_option("device", device_, names)->required();
+  delay_->add_option("duration", value_, "250us, 20ms, 1.5s, or 0 to end it")->required();
+  rule_ = app.add_subcommand("rule", "Add, list and remove fault rules (docs/software-nic.md)");
+  rule_->require_subcommand(1);
+  rule_add_ = rule_->add_subcommand("add", "Add a rule and print its id");
+  rule_add_->add_option("rule", words_, "key=value words, e.g. dev=a/soft0 op=write nth=7 do=drop")
+      ->required();
+  rule_list_ = rule_->add_subcommand("list", "Rules, how often they matched and how often they hit");
+  rule_remove_ = rule_->add_subcommand("remove", "Remove a rule");
+  rule_remove_->add_option("id", id_)->required();
+  rule_clear_ = rule_->add_subcommand("clear", "Remove all rules");
+  event_ = app.add_subcommand("event", "Raise an async event in every open context of a device");
+  event_->add_option("device", device_, names)->required();
+  event_->add_option("type", value_, "PORT_ERR, PORT_ACTIVE, GID_CHANGE, DEVICE_FATAL, QP_FATAL, ...")
+      ->required();
+  event_->add_option("count", count_, "how often")->capture_default_str()->check(CLI::Range(1, 100'000));
+  event_->add_option("--qp", qp_, "the queue pair, for events of one (all of the device's)");
+  reset_ = app.add_subcommand("reset", "End every fault: links up, no hang, no delay, no rules");
+}
+
+bool fault_commands::parsed() const {
+  return link_->parsed() || hang_->parsed() || delay_->parsed() || rule_->parsed() || event_->parsed() ||
+         reset_->parsed();
+}
+
+int fault_commands::run(fabric& net) const {
+  if (link_->parsed())
+    return report(is_quiet_ ? net.set_link_quietly(device_, value_ == "up")
+                            : net.set_link(device_, value_ == "up"));
+  if (hang_->parsed())
+    return report(net.set_hang_mode(device_, value_ == "hard" ? hang_mode::hard
+                                             : value_ == "on" ? hang_mode::soft
+                                                              : hang_mode::off));
+  if (delay_->parsed()) {
+    const auto late = parse_span(value_);
+    if (!late) {
+      fmt::print(stderr, "soft-nic: \"{}\" is not a duration: say 250us, 20ms, 1.5s or 0\n", value_);
+      return bad_usage;
+    }
+    return report(net.set_delay(device_, base::duration{*late}));
+  }
+  if (event_->parsed()) {
+    if (const auto type = parse_event(value_); !type) {
+      fmt::print(stderr, "{}\n", type.error().to_string());
+      return bad_usage;
+    }
+    return report(net.raise_event(device_, value_, count_, qp_));
+  }
+  return reset_->parsed() ? report(net.reset_faults()) : run_rule(net);
+}
+
+int fault_commands::run_rule(fabric& net) const {
+  if (rule_add_->parsed()) {
+    const auto text = fmt::format("{}", fmt::join(words_, " "));
+    if (const auto good = parse_rule(text); !good) {
+      fmt::print(stderr, "{}\n", good.error().to_string());
+      return bad_usage;
+    }
+    const auto id = net.add_rule(text);
+    if (!id)
+      return report(base::fail(id.error()));
+    fmt::print("{}\n", *id);
+    return 0;
+  }
+  if (rule_list_->parsed()) {
+    fmt::print("{:>5} {:>10} {:>10} {}\n", "id", "matches", "hits", "rule");
+    for (const auto& r : net.rules())
+      fmt::print("{:>5} {:>10} {:>10} {}\n", r.id, r.matches, r.hits, r.text);
+    return 0;
+  }
+  if (rule_remove_->parsed())
+    return report(net.remove_rule(id_));
+  net.clear_rules();
+  return 0;
+}
+
+} // namespace actor_rdma::verbs::soft::tool
