@@ -24,6 +24,8 @@ public:
     event_based_actor::launch(unit_ != nullptr ? unit_ : from, lazy, hide);
   }
 
+  const lane_env& own_lane() const noexcept { return env_; }
+
 protected:
   lane_env& env() const noexcept { return env_; }
 

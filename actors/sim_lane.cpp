@@ -71,7 +71,20 @@ void sim_lane::may_have_changed() noexcept {
 
 // Jobs in a fixed order: ring, due timers (one: the earliest), slow calls by queue, CQs, descriptors.
 
+void sim_lane::set_frozen(bool on) {
+  if (on == is_frozen())
+    return;
+  if (on) {
+    frozen_since_ = now();
+    return;
+  }
+  lost_ += now() - *frozen_since_;
+  frozen_since_.reset();
+}
+
 std::size_t sim_lane::jobs() {
+  if (is_frozen())
+    return 0;
   std::size_t n = ring_.empty() ? 0 : 1;
   n += !timers_.empty() && timers_.begin()->first.first <= now() ? 1 : 0;
   for (const auto& [queue, calls] : slow_)
@@ -106,6 +119,7 @@ void sim_lane::run(std::size_t k) {
       continue;
     auto call = std::move(calls.front());
     calls.pop_front();
+    world_.set_running(sim_world::job::slow_call, this);
     call.work();
     ring_.push_back(std::move(call.done));
     return;
@@ -141,6 +155,8 @@ void sim_lane::poll(watched_cq& w) {
 
 std::optional<base::time_point> sim_lane::next_time() const {
   std::optional<base::time_point> next;
+  if (is_frozen())
+    return next;
   const auto consider = [&](base::time_point t) { next = next ? std::min(*next, t) : t; };
   if (!timers_.empty())
     consider(timers_.begin()->first.first);
@@ -157,6 +173,7 @@ void sim_lane::end_actors() {
   ring_.clear();
   slow_.clear();
   timers_.clear();
+  armed_at_.clear();
 }
 
 } // namespace actor_rdma::actors

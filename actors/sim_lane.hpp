@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 
 #include <caf/actor.hpp>
 
@@ -17,7 +18,7 @@ public:
   sim_lane(sim_world& world, std::string name, std::uint64_t seed);
 
   base::time_point now() const noexcept override { return world_.now(); }
-  base::duration lost_time() const noexcept override { return base::duration::zero(); }
+  base::duration lost_time() const noexcept override { return lost_; }
   deadline_id arm(base::time_point when, deadline_sink& sink, std::uint64_t token) override;
   bool cancel(deadline_id id) override;
   void watch_cq(ibv_cq* cq, verbs::completion_channel& channel, cq_sink& sink) override;
@@ -37,7 +38,16 @@ public:
   std::optional<base::time_point> next_time() const;
   void may_have_changed() noexcept;
   void end_actors();
+  /// Its actors are gone, and nothing that they watched is looked at any more.
+  void forget() noexcept {
+    cqs_.clear();
+    fds_.clear();
+  }
   bool has_actors() const noexcept { return !actors_.empty(); }
+  /// A frozen lane runs nothing, as a stopped process; afterwards the time counts as lost.
+  void set_frozen(bool on);
+  bool is_frozen() const noexcept { return frozen_since_.has_value(); }
+  const std::string& name() const noexcept { return name_; }
 
 private:
   struct armed {
@@ -74,6 +84,8 @@ private:
   std::deque<std::function<void()>> ring_;
   std::map<std::uint32_t, std::deque<slow_call>> slow_;
   std::vector<caf::actor> actors_;
+  std::optional<base::time_point> frozen_since_;
+  base::duration lost_{};
 };
 
 } // namespace actor_rdma::actors

@@ -2,7 +2,9 @@
 // The seeded queue of jobs.
 #include "actors/sim_world.hpp"
 
+#include "actors/lane_actor.hpp"
 #include "actors/sim_lane.hpp"
+#include "base/checks.hpp"
 
 #include <algorithm>
 
@@ -16,6 +18,12 @@ namespace {
 
 /// What one job costs in virtual time.
 constexpr base::duration job_time{200};
+
+/// The lane of the actor that a job of CAF's is; CAF's own helpers have none.
+const lane_env* lane_of(caf::resumable& job) {
+  const auto* actor = dynamic_cast<const lane_actor*>(&job);
+  return actor != nullptr ? &actor->own_lane() : nullptr;
+}
 
 } // namespace
 
@@ -44,10 +52,50 @@ lane_env& sim_world::make_lane(const std::string& name) {
   return *lanes_.back();
 }
 
+sim_lane& sim_world::known(const lane_env& lane) const {
+  const auto found =
+      std::find_if(lanes_.begin(), lanes_.end(), [&](const auto& l) { return l.get() == &lane; });
+  ACTOR_RDMA_ASSERT(found != lanes_.end(), "the lane is one of this world's");
+  return **found;
+}
+
+void sim_world::freeze(const lane_env& lane, bool on) {
+  auto& it = known(lane);
+  if (it.is_frozen() == on)
+    return;
+  it.set_frozen(on);
+  frozen_ += on ? 1 : std::size_t{0} - 1;
+}
+
+void sim_world::kill(const lane_env& lane) {
+  freeze(lane, false);
+  auto& it = known(lane);
+  it.end_actors();
+  for (bool some = true; some;) {
+    some = false;
+    for (std::size_t i = 0; i < jobs_->jobs.size() && !some; ++i)
+      if (lane_of(*jobs_->jobs[i]) == &lane) {
+        some = true;
+        run_actor(i);
+      }
+  }
+  it.forget();
+}
+
+bool sim_world::may_run(std::size_t actor_job) const {
+  const auto* lane = frozen_ == 0 ? nullptr : lane_of(*jobs_->jobs[actor_job]);
+  return lane == nullptr || !known(*lane).is_frozen();
+}
+
+const std::string& sim_world::running_on() const noexcept {
+  static const std::string nobody;
+  return running_on_ != nullptr ? running_on_->name() : nobody;
+}
+
 void sim_world::at(base::time_point when, std::function<void()> action) {
-  plan_.push_back({when, next_order_++, std::move(action)});
-  std::sort(plan_.begin(), plan_.end(),
-            [](const auto& a, const auto& b) { return std::tie(a.at, a.order) < std::tie(b.at, b.order); });
+  const auto later = std::upper_bound(plan_.begin(), plan_.end(), when,
+                                      [](base::time_point t, const planned& p) { return t < p.at; });
+  plan_.insert(later, {when, next_order_++, std::move(action)});
 }
 
 void sim_world::mix(std::uint64_t value) noexcept {
@@ -59,6 +107,8 @@ void sim_world::trace(const std::string& line) {
       "{:12.3f} us  {}", std::chrono::duration<double, std::micro>(now().time_since_epoch()).count(), line));
   for (const char c : trace_.back())
     mix(static_cast<unsigned char>(c));
+  if (keep_lines_ != 0 && trace_.size() >= 2 * keep_lines_)
+    trace_.erase(trace_.begin(), trace_.begin() + static_cast<std::ptrdiff_t>(keep_lines_));
 }
 
 void sim_world::everything_may_have_changed() noexcept {
@@ -104,7 +154,8 @@ bool sim_world::step() {
     return true;
   std::vector<choice> choices;
   for (std::size_t i = 0; i < jobs_->jobs.size(); ++i)
-    choices.push_back({choice::kind::actor, i, 0});
+    if (may_run(i))
+      choices.push_back({choice::kind::actor, i, 0});
   for (std::size_t i = 0; i < lanes_.size(); ++i)
     for (std::size_t k = 0, n = lanes_[i]->jobs(); k < n; ++k)
       choices.push_back({choice::kind::lane, i, k});
@@ -123,9 +174,18 @@ bool sim_world::step() {
   mix(choices.size());
   const auto c = choices[k];
   switch (c.what) {
-  case choice::kind::actor: run_actor(c.index); break;
-  case choice::kind::lane: lanes_[c.index]->run(c.detail); break;
+  case choice::kind::actor: {
+    set_running(job::actor, nullptr);
+    run_actor(c.index);
+    break;
+  }
+  case choice::kind::lane: {
+    set_running(job::lane, lanes_[c.index].get());
+    lanes_[c.index]->run(c.detail);
+    break;
+  }
   case choice::kind::source: {
+    set_running(job::source, nullptr);
     std::string what;
     if (sources_[c.index]->happen(now(), what) && !what.empty())
       trace(what);
@@ -133,6 +193,7 @@ bool sim_world::step() {
     break;
   }
   }
+  set_running(job::none, nullptr);
   clock_.set(now() + job_time);
   return true;
 }

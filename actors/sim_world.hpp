@@ -40,6 +40,9 @@ public:
 
 class sim_world {
 public:
+  /// What the world runs at this moment. The two in the middle are what must not block on a real lane.
+  enum class job : std::uint8_t { none, actor, lane, slow_call, source };
+
   explicit sim_world(std::uint64_t seed);
   ~sim_world();
   sim_world(const sim_world&) = delete;
@@ -52,6 +55,14 @@ public:
   base::time_point now() const noexcept { return clock_.now(); }
   caf::actor_system& system() noexcept { return *system_; }
   lane_env& make_lane(const std::string& name);
+  /// A stopped process: nothing of the lane runs, its actors included, until it is thawed.
+  void freeze(const lane_env& lane, bool on);
+  /// A killed process: the lane's actors end at once, without a word to anybody; what they own is the
+  /// caller's to destroy.
+  void kill(const lane_env& lane);
+  job running() const noexcept { return running_; }
+  /// Of the lane whose job is running; empty if none is.
+  const std::string& running_on() const noexcept;
   void add_source(std::shared_ptr<sim_source> source) { sources_.push_back(std::move(source)); }
   /// Runs `action` at virtual time `at`: faults, submissions.
   void at(base::time_point at, std::function<void()> action);
@@ -63,6 +74,8 @@ public:
   void run_for(base::duration span);
 
   void trace(const std::string& line);
+  /// Only about so many of the last lines are kept; 0: all.
+  void keep_lines(std::size_t about) noexcept { keep_lines_ = about; }
   const std::vector<std::string>& lines() const noexcept { return trace_; }
   /// Of every choice and every line.
   std::uint64_t fingerprint() const noexcept { return fingerprint_; }
@@ -85,6 +98,12 @@ private:
   bool run_planned();
   std::optional<base::time_point> next_time() const;
   void run_actor(std::size_t index);
+  void set_running(job what, const sim_lane* where) noexcept {
+    running_ = what;
+    running_on_ = where;
+  }
+  bool may_run(std::size_t actor_job) const;
+  sim_lane& known(const lane_env& lane) const;
   void everything_may_have_changed() noexcept;
 
   base::manual_clock clock_;
@@ -96,6 +115,10 @@ private:
   std::vector<std::shared_ptr<sim_source>> sources_;
   std::vector<planned> plan_; ///< sorted by time, then order
   std::uint64_t next_order_ = 0;
+  std::size_t frozen_ = 0; ///< lanes
+  std::size_t keep_lines_ = 0;
+  job running_ = job::none;
+  const sim_lane* running_on_ = nullptr;
   std::vector<std::string> trace_;
   std::uint64_t fingerprint_ = 14695981039346656037ull;
   std::uint64_t steps_ = 0;

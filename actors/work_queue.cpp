@@ -14,6 +14,9 @@ namespace {
 
 /// Before anything was measured every rail is taken to be equally fast.
 constexpr double assumed_rate = 12.5e9;
+/// A rail that had no work for so long is not what it was when it was measured: a link that flapped would
+/// otherwise never carry anything again while the others have room.
+constexpr base::duration remeasure_after = std::chrono::milliseconds{500};
 
 } // namespace
 
@@ -142,7 +145,6 @@ work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t av
   double best_finish = std::numeric_limits<double>::max();
   const auto n = slots_.size();
   const auto usual = usual_rate();
-  ++turn_;
   for (std::size_t k = 0; k < n; ++k) {
     auto& s = slots_[(turn_ + k) % n];
     if (!s.usable || s.local_device == avoid || s.out >= config_.send_queue_depth ||
@@ -217,6 +219,9 @@ void work_queue::aim(slice& what, const slot_state& slot) const {
 }
 
 bool work_queue::pull(chunk& out, base::time_point now) {
+  for (auto& s : slots_)
+    if (s.out == 0 && s.rate > 0 && now - s.measured_from > remeasure_after)
+      s.rate = 0;
   if (again_.empty() && fresh_ >= batches_.size())
     return false;
   auto* slot = choose(config_.slice_bytes, again_.empty() ? slice::no_device : again_.front().avoid);
@@ -243,6 +248,8 @@ bool work_queue::pull(chunk& out, base::time_point now) {
     out.add(s, wr_end::success);
   }
   settle();
+  if (out.count > 0)
+    turn_ = out.slot + 1; // not at every look: an even number of looks per slice would favour one of two
   return out.count > 0;
 }
 

@@ -88,6 +88,9 @@ void memory_network::set_latency(const std::string& from, const std::string& to,
 void memory_network::truncate_next(const std::string& from, const std::string& to) {
   core_->truncations.insert({from, to});
 }
+void memory_network::next_messages(message_fault what) {
+  core_->message_faults.push_back(std::move(what));
+}
 
 // -- what a simulation asks -----------------------------------------------------------------------
 

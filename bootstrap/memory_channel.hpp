@@ -26,6 +26,21 @@ struct memory_options {
   std::size_t send_queue_bytes = std::size_t{8} << 20;      ///< undelivered, of each direction of a link
 };
 
+/// What becomes of control messages. `late`: by so much, and so is everything behind it on its link.
+/// `refused`: a CONNECT does not arrive, and its sender gets a REJECT.
+enum class message_fate : std::uint8_t { lost, twice, truncated, late, refused };
+
+/// The next `count` messages from one node to another, of one type ("connect") or of any.
+struct message_fault {
+  message_fate fate = message_fate::lost;
+  std::string from;
+  std::string to;
+  std::string type;
+  std::uint64_t count = 1;
+  base::duration by{};
+  std::string text; ///< of the refusal
+};
+
 class memory_network {
 public:
   /// An event that is due, as a trace would show it.
@@ -71,6 +86,8 @@ public:
   void set_latency(const std::string& from, const std::string& to, base::duration latency);
   /// The next message from one node to another loses its second half.
   void truncate_next(const std::string& from, const std::string& to);
+  /// Faults of one direction are used up in the order in which they were asked for.
+  void next_messages(message_fault what);
 
   class core;
 

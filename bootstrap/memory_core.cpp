@@ -81,7 +81,8 @@ bool core::send(link_id link, const message& what) {
     post(far, event_kind::reset, "reset");
     return false;
   }
-  post(far, event_kind::message, type_name(what.what), std::move(*bytes));
+  if (!send_with_fault(near, what, *bytes))
+    post(far, event_kind::message, type_name(what.what), std::move(*bytes));
   return true;
 }
 
@@ -124,11 +125,12 @@ void core::remove_host(host_id id) {
 
 // -- events ---------------------------------------------------------------------------------------
 
-void core::post(place to, event_kind kind, const char* name, std::vector<std::uint8_t> bytes) {
+void core::post(place to, event_kind kind, const char* name, std::vector<std::uint8_t> bytes,
+                base::duration later) {
   auto& target = at(to);
   if (target.state == end_state::doomed || target.state == end_state::gone)
     return;
-  const auto due = now + latency(at(other(to)).node, target.node);
+  const auto due = now + latency(at(other(to)).node, target.node) + later;
   target.queued_bytes += bytes.size();
   target.queue.push_back({due, next_id_++, kind, name, std::move(bytes)});
   list(to);

@@ -44,6 +44,7 @@ public:
   std::set<std::string> refused;
   std::map<std::pair<std::string, std::string>, base::duration> latencies; // from, to
   std::set<std::pair<std::string, std::string>> truncations;               // from, to
+  std::deque<message_fault> message_faults;
 
 private:
   using event_key = std::pair<base::time_point, std::uint64_t>; // when, and the event's sequence
@@ -82,7 +83,12 @@ private:
   };
   using place = std::pair<std::uint64_t, std::size_t>; // a connection and one of its ends
 
-  void post(place to, event_kind kind, const char* name, std::vector<std::uint8_t> bytes = {});
+  void post(place to, event_kind kind, const char* name, std::vector<std::uint8_t> bytes = {},
+            base::duration later = {});
+  /// The fault that waits for this message, used up by one.
+  std::optional<message_fault> take_fault(place near, const message& what);
+  /// False: the message went its usual way.
+  bool send_with_fault(place near, const message& what, std::vector<std::uint8_t>& bytes);
   void set_fate(place at, base::duration after, base::error why);
   /// Nothing but its doom can happen to this end any more.
   void condemn(place at, base::error why);

@@ -2,7 +2,7 @@
 // The first scenario, in virtual time: two nodes with two devices each. Under load one device hangs: WRs are
 // swallowed, no completion, no error, no event. The slices must go to the other rail at once, the hung QPs
 // must be fenced on both sides and rebuilt, and after the heal the rail must carry traffic again.
-#include "tests/sim/cluster.hpp"
+#include "drill/sim/cluster.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 // missing, stale or misplaced byte. What most scenarios transfer.
 #pragma once
 
-#include "tests/sim/cluster.hpp"
+#include "drill/sim/cluster.hpp"
 
 #include <cstddef>
 #include <vector>

@@ -12,6 +12,7 @@
 #include "verbs/soft/fabric.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ struct node_options {
   std::size_t devices = 2;
   actors::settings config;
   verbs::soft::device_options nic;
+  std::vector<verbs::soft::device_options> nics; ///< if any: one per device, instead of the two above
 };
 
 class cluster;
@@ -46,16 +48,37 @@ public:
   /// Ends everything in good order; true when nothing was left.
   bool stop();
 
+  /// The process is gone at once, as by SIGKILL: actors, QPs and memory go without a word, links are reset.
+  void kill();
+  /// A killed node again, as another process at the same address.
+  void restart();
+  /// SIGSTOP and SIGCONT. The devices go on.
+  void freeze(bool on);
+  bool is_alive() const noexcept { return engine_ != nullptr; }
+  bool is_frozen() const noexcept { return frozen_; }
+  /// As memory() and connect(), without running the world.
+  void begin_memory(std::size_t length, bool publish,
+                    std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done);
+  void begin_connect(const machine& peer, std::function<void(base::expected<actors::peer_ref>)> done);
+
   std::size_t count(observe::event_kind kind) const;
   actors::engine& engine() noexcept { return *engine_; }
   const std::string& name() const noexcept { return name_; }
   const std::string& address() const noexcept { return address_; }
   std::vector<observe::event> events;
+  std::function<void(const observe::event&)> hear; ///< each event as well
+  std::function<void(const std::shared_ptr<actors::batch_state>&)> batch_ended;
 
 private:
+  void boot(const std::string& address);
+
   cluster& in_;
+  node_options how_;
   std::string name_;
   std::string address_;
+  bool frozen_ = false;
+  actors::lane_env* lane_ = nullptr; ///< the world's
+  verbs::provider verbs_;            ///< the host's, watched for slow calls on the lane
   std::unique_ptr<verbs::soft::host> host_;
   std::unique_ptr<actors::engine> engine_;
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
@@ -69,12 +92,15 @@ public:
   machine& add(const node_options& how);
   actors::sim_world& world() noexcept { return *world_; }
   verbs::soft::fabric& fabric() noexcept { return *fabric_; }
+  const verbs::soft::fabric& fabric() const noexcept { return *fabric_; }
   bootstrap::memory_network& network() noexcept { return *network_; }
   base::time_point now() const noexcept { return world_->now(); }
   /// Time of the first log entry of this kind, for the device if one is named.
   std::optional<verbs::soft::log_entry> first(verbs::soft::log_kind kind,
                                               const std::string& device = {}) const;
   std::vector<verbs::soft::log_entry> log() const;
+  /// Hears of verbs calls that may block and were made on a lane.
+  std::function<void(const std::string& what)> slow_call_on_lane;
 
 private:
   friend class machine;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Building and driving of simulated nodes.
-#include "tests/sim/cluster.hpp"
+#include "drill/sim/cluster.hpp"
 
 #include "base/checks.hpp"
+#include "drill/sim/slow_calls.hpp"
 
 #include <algorithm>
 
@@ -49,49 +50,85 @@ private:
 
 // -- machine --------------------------------------------------------------------------------------
 
-machine::machine(cluster& in, const node_options& how) : in_(in), name_(how.name) {
-  std::vector<verbs::soft::device_options> nics;
-  for (std::size_t i = 0; i < how.devices; ++i) {
-    nics.push_back(how.nic);
-    nics.back().name = fmt::format("soft{}", i);
-  }
-  auto host = in.fabric_->attach(name_, nics);
+machine::machine(cluster& in, const node_options& how) : in_(in), how_(how), name_(how.name) {
+  if (how_.nics.empty())
+    for (std::size_t i = 0; i < how.devices; ++i) {
+      how_.nics.push_back(how.nic);
+      how_.nics.back().name = fmt::format("soft{}", i);
+    }
+  boot(name_);
+}
+
+void machine::boot(const std::string& address) {
+  auto host = in_.fabric_->attach(name_, how_.nics);
   ACTOR_RDMA_ASSERT(host.has_value(), "the host attaches");
   host_ = std::move(*host);
+  verbs_ = watch_slow_calls(host_->verbs(), in_);
   actors::engine::parts p;
-  p.config = how.config;
+  p.config = how_.config;
   p.config.node = name_;
-  auto& lane = in.world_->make_lane(name_);
-  p.self = lane.random() | 1;
+  lane_ = &in_.world_->make_lane(name_);
+  p.self = lane_->random() | 1;
   p.events = std::shared_ptr<observe::event_sink>(this, [](auto*) {});
-  p.lanes = {&lane};
-  p.channel = in.network_->make_channel(name_);
-  p.batch_done = [](const auto&) {};
-  const auto devices = host_->verbs().list_devices();
+  p.lanes = {lane_};
+  p.channel = in_.network_->make_channel(name_);
+  p.batch_done = [this](const auto& batch) {
+    if (batch_ended)
+      batch_ended(batch);
+  };
+  const auto devices = verbs_.list_devices();
   ACTOR_RDMA_ASSERT(devices.has_value(), "the host has devices");
   auto probe = std::make_shared<actors::probe_page>();
   probe->incarnation = p.self;
   for (std::size_t i = 0; i < devices->size(); ++i) {
-    auto open = actors::open_device::open(host_->verbs(), (*devices)[i], probe, i, devices->size(), 8192);
+    auto open = actors::open_device::open(verbs_, (*devices)[i], probe, i, devices->size(), 8192);
     ACTOR_RDMA_ASSERT(open.has_value(), "the device opens");
     p.devices.push_back(std::move(*open));
   }
   engine_ = std::make_unique<actors::engine>(std::move(p));
-  const auto address = engine_->channel().listen(name_);
-  ACTOR_RDMA_ASSERT(address.has_value(), "the node listens");
-  address_ = *address;
+  const auto listens = engine_->channel().listen(address);
+  ACTOR_RDMA_ASSERT(listens.has_value(), "the node listens");
+  address_ = *listens;
+}
+
+void machine::kill() {
+  if (!is_alive())
+    return;
+  frozen_ = false;
+  in_.network_->kill(name_);
+  in_.world_->kill(*lane_);
+  engine_.reset();
+  host_.reset();
+  blocks_.clear();
+}
+
+void machine::restart() {
+  if (!is_alive())
+    boot(address_);
+}
+
+void machine::freeze(bool on) {
+  if (!is_alive())
+    return;
+  frozen_ = on;
+  in_.world_->freeze(*lane_, on);
 }
 
 machine::~machine() = default;
 
-std::shared_ptr<actors::local_buffer> machine::memory(std::size_t length, bool publish) {
+void machine::begin_memory(std::size_t length, bool publish,
+                           std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done) {
   blocks_.push_back(std::make_unique<std::byte[]>(length));
-  std::shared_ptr<actors::local_buffer> made;
   engine_->register_memory(reinterpret_cast<std::uint64_t>(blocks_.back().get()), length, publish,
-                           [&](auto outcome) {
-                             ACTOR_RDMA_ASSERT(outcome.has_value(), "memory is registered");
-                             made = *outcome;
-                           });
+                           std::move(done));
+}
+
+std::shared_ptr<actors::local_buffer> machine::memory(std::size_t length, bool publish) {
+  std::shared_ptr<actors::local_buffer> made;
+  begin_memory(length, publish, [&](auto outcome) {
+    ACTOR_RDMA_ASSERT(outcome.has_value(), "memory is registered");
+    made = *outcome;
+  });
   in_.world_->run_until([&] { return made != nullptr; }, in_.now() + patience);
   return made;
 }
@@ -100,6 +137,10 @@ void machine::deregister(const std::shared_ptr<actors::local_buffer>& what) {
   bool done = false;
   engine_->deregister_memory(what, false, patience, [&](auto outcome) { done = outcome.has_value(); });
   in_.world_->run_until([&] { return done; }, in_.now() + patience);
+}
+
+void machine::begin_connect(const machine& peer, std::function<void(base::expected<actors::peer_ref>)> done) {
+  engine_->import_peer(peer.address(), std::move(done));
 }
 
 base::expected<actors::peer_ref> machine::connect(const machine& peer) {
@@ -125,11 +166,15 @@ machine::submit(const actors::peer_ref& to, const std::vector<transfer_request>&
 
 void machine::on_event(const observe::event& what) {
   events.push_back(what);
+  if (hear)
+    hear(what);
   in_.world_->trace(fmt::format("{} {} {} {} {} {}", what.subject, to_string(what.kind), what.from, what.to,
                                 what.detail, what.kind == observe::event_kind::transition ? 0 : what.value));
 }
 
 bool machine::stop() {
+  if (!is_alive())
+    return true;
   bool over = false;
   bool clean = false;
   engine_->stop("the test ends", [&](const std::vector<std::string>& left) {
@@ -163,6 +208,7 @@ cluster::cluster(std::uint64_t seed)
 }
 
 cluster::~cluster() {
+  stop_watching_slow_calls(*this);
   world_->end(); // its actors first: they refer to everything else
   machines_.clear();
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds of expectations that a file can have, one entry each: which keys it takes, how it computes its
+// figure from the recorded facts, and how it is said in words. Every figure is compared with at_least,
+// at_most and equals. A new kind is a new entry.
+#pragma once
+
+#include "drill/checks/finding.hpp"
+#include "drill/facts.hpp"
+#include "drill/scenario.hpp"
+
+#include <functional>
+#include <optional>
+
+namespace actor_rdma::drill {
+
+struct expect_kind {
+  std::string name;
+  std::string meaning; ///< what the figure is, with its unit
+  std::vector<std::string> must_have;
+  std::vector<std::string> may_have; ///< beside at_least, at_most and equals
+  /// Nothing: there is nothing to compute it from, which is a failure of its own.
+  std::function<std::optional<double>(const expect_spec&, const run_facts&)> figure;
+};
+
+const std::vector<expect_kind>& expect_kinds();
+const expect_kind* find_expect_kind(const std::string& name);
+std::string describe(const expect_spec& what);
+std::vector<finding> check_expectations(const scenario& what, const run_facts& facts);
+/// The times at which the devices' byte counters have to be read for these expectations.
+std::vector<base::duration> sample_times(const scenario& what);
+
+} // namespace actor_rdma::drill

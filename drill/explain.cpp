@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sentences.
+#include "drill/explain.hpp"
+
+#include "drill/checks/expectations.hpp"
+#include "drill/checks/invariants.hpp"
+#include "drill/checks/statistics.hpp"
+#include "drill/fault_kinds.hpp"
+
+#include <fmt/format.h>
+
+namespace actor_rdma::drill {
+
+namespace {
+
+std::string plural(std::uint64_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+std::string sizes(const std::vector<std::uint64_t>& all) {
+  std::string text;
+  for (const auto s : all)
+    text += (text.empty() ? "" : ", ") + std::to_string(s);
+  return text;
+}
+
+std::string describe(const host_spec& h) {
+  std::string text = "  " + h.name + " with";
+  const char* join = " ";
+  for (const auto& g : h.devices) {
+    text += fmt::format("{}{} ({:g} Gbit/s, {:g} us one way)", join, plural(g.count, "device"),
+                        g.nic.rate_gbit_s, in_ms(g.nic.latency) * 1000);
+    join = " and ";
+  }
+  return text + "\n";
+}
+
+std::string describe(const traffic_spec& t) {
+  auto text = fmt::format("  {}: from {:g} ms on, {} {} {} of {} bytes{}", t.name, in_ms(t.start), t.from,
+                          t.op == operation::write ? "writes to" : "reads from", t.to, sizes(t.sizes),
+                          t.sizes.size() > 1 ? " in turn" : "");
+  if (t.count != 0)
+    text += fmt::format(", {}", plural(t.count, "transfer"));
+  else if (!t.repeat_until)
+    text += fmt::format(", {}", plural(t.batch, "transfer"));
+  if (t.repeat_until)
+    text += fmt::format(", until {:g} ms", in_ms(*t.repeat_until));
+  text += fmt::format(", {} at a time, {} open", t.batch, plural(t.depth, t.depth == 1 ? "batch" : "batche"));
+  if (t.rate_per_s > 0)
+    text += fmt::format(", {:g} batches per second", t.rate_per_s);
+  text += fmt::format("; each within {:g} ms", in_ms(t.deadline));
+  if (t.cancel_after)
+    text += fmt::format(", cancelled after {:g} ms", in_ms(*t.cancel_after));
+  return text + (t.verify ? "; every byte is checked\n" : "\n");
+}
+
+} // namespace
+
+std::string explain(const scenario& what) {
+  auto text = fmt::format("{}: {}\n", what.id, what.title);
+  if (!what.cases.empty()) {
+    text += "cases:";
+    for (const auto& c : what.cases)
+      text += " " + c;
+    text += "\n";
+  }
+  text += fmt::format("\n{} by default, each another order of the same events.\n\nhosts\n",
+                      plural(what.seeds, "seed"));
+  for (const auto& h : what.hosts)
+    text += describe(h);
+  text += "\ntraffic, once all rails are up\n";
+  for (const auto& t : what.traffic)
+    text += describe(t);
+  text += "\nwhat happens\n";
+  for (const auto& f : what.faults)
+    text += "  " + drill::describe(f) + "\n";
+  if (what.faults.empty())
+    text += "  nothing else\n";
+  text += "\nwhat this file expects\n";
+  for (const auto& e : what.expect)
+    text += "  " + drill::describe(e) + "\n";
+  if (what.expect.empty())
+    text += "  nothing of its own\n";
+  text += "\nwhat is checked in every run\n";
+  for (const auto& i : invariants())
+    text += fmt::format("  {}: {}\n", i.name, i.meaning);
+  text += fmt::format("  (rails within {:g} ms, {} and {} after the last fault at most)\n",
+                      in_ms(what.bounds.converge_within), plural(what.bounds.reconnects_at_most, "QP"),
+                      plural(what.bounds.log_lines_at_most, "log line"));
+  return text;
+}
+
+} // namespace actor_rdma::drill

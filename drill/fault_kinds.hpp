@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds of faults, one entry each: which keys it takes, what it does to the stage, how it is undone, and
+// how it is said in words. A new kind is a new entry (and perhaps a new key in format/tables or a new call of
+// drill/stage.hpp).
+#pragma once
+
+#include "drill/scenario.hpp"
+#include "drill/stage.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace actor_rdma::drill {
+
+struct fault_kind {
+  std::string name;
+  std::string meaning;                ///< one sentence, for people
+  std::vector<std::string> must_have; ///< keys, beside those that every fault takes
+  std::vector<std::string> may_have;
+  std::function<base::expected<void>(const fault_spec&, stage&)> apply;
+  /// For `for_ms`; empty: it cannot be undone.
+  std::function<base::expected<void>(const fault_spec&, stage&)> undo;
+  std::function<std::string(const fault_spec&)> words; ///< "the link of a/soft0 goes down"
+  /// A repair is not a fault: nothing has to converge after it but what it repairs.
+  bool is_repair = false;
+};
+
+const std::vector<fault_kind>& fault_kinds();
+const fault_kind* find_fault_kind(const std::string& name);
+/// "at 100 ms (and up to 20 ms later): the link of a/soft0 goes down, for 300 ms, 3 times every 1000 ms".
+std::string describe(const fault_spec& what);
+
+} // namespace actor_rdma::drill

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys of faults and expectations: one table each, of which every kind takes a part.
+#include "drill/checks/expectations.hpp"
+#include "drill/fault_kinds.hpp"
+#include "drill/format/keys.hpp"
+#include "drill/format/tables.hpp"
+
+#include <algorithm>
+
+namespace actor_rdma::drill::format {
+
+namespace {
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+template <class Kinds>
+std::vector<std::string> names_of(const Kinds& kinds) {
+  std::vector<std::string> all;
+  for (const auto& k : kinds)
+    all.push_back(k.name);
+  return all;
+}
+
+/// The kind that the object names; complains if there is none.
+template <class Kinds, class Find>
+auto kind_of(const value& from, const Kinds& kinds, Find find) -> decltype(find(std::string{})) {
+  const auto accepts = "one of " + listed(names_of(kinds));
+  if (!from.node().is_object()) {
+    from.refuse("an object, { ... }");
+    return nullptr;
+  }
+  if (!from.node().contains("kind")) {
+    from.complain_at("kind", "is missing, accepted is " + accepts);
+    return nullptr;
+  }
+  const auto& name = from.node().at("kind");
+  const auto* kind = name.is_string() ? find(name.get<std::string>()) : nullptr;
+  if (kind == nullptr)
+    from.member("kind").refuse(accepts);
+  return kind;
+}
+
+void need(const value& from, const std::vector<std::string>& keys, const std::string& kind) {
+  for (const auto& k : keys)
+    if (!from.node().contains(k))
+      from.complain_at(k, "is missing, a " + kind + " needs it");
+}
+
+std::vector<std::string> statuses() {
+  std::vector<std::string> all;
+  for (const auto s : {transfer_status::completed, transfer_status::failed, transfer_status::timed_out,
+                       transfer_status::cancelled})
+    all.emplace_back(to_string(s));
+  return all;
+}
+
+std::vector<std::string> causes() {
+  std::vector<std::string> all;
+  for (unsigned i = 0; i < static_cast<unsigned>(base::reason::count); ++i)
+    all.emplace_back(base::to_string(static_cast<base::reason>(i)));
+  return all;
+}
+
+std::vector<std::string> event_kinds() {
+  std::vector<std::string> all;
+  for (unsigned i = 0; i <= static_cast<unsigned>(observe::event_kind::internal_fault); ++i)
+    all.emplace_back(to_string(static_cast<observe::event_kind>(i)));
+  return all;
+}
+
+} // namespace
+
+const key_table<fault_spec>& fault_keys() {
+  using f = fault_spec;
+  static const key_table<f> table{
+      choice("kind", &f::kind, names_of(fault_kinds())).required(),
+      ms("at_ms", &f::at),
+      ms("spread_ms", &f::spread),
+      whole("after_completions", &f::after_completions, 1, 1'000'000'000),
+      text("traffic", &f::traffic, "the name of a traffic"),
+      ms("for_ms", &f::lasts, 0.001),
+      whole("times", &f::times, 1, 1'000'000),
+      ms("every_ms", &f::every, 0.001),
+      text("device", &f::device, "a device, \"host/soft0\""),
+      text("host", &f::host, "the name of a host"),
+      text("from", &f::from, "the name of a host"),
+      text("to", &f::to, "the name of a host"),
+      ms("by_ms", &f::by),
+      real("gbit_s", &f::gbit_s, 0.001, 10000, "a number of Gbit/s"),
+      whole("messages", &f::messages, 1, 1'000'000),
+      text("message", &f::message, "the type of a control message"),
+      text("text", &f::text),
+  };
+  return table;
+}
+
+const key_table<expect_spec>& expect_keys() {
+  using e = expect_spec;
+  static const key_table<e> table{
+      choice("kind", &e::kind, names_of(expect_kinds())).required(),
+      text("traffic", &e::traffic, "the name of a traffic"),
+      text("host", &e::host, "the name of a host"),
+      text("device", &e::device, "a device, \"host/soft0\""),
+      choice("status", &e::status, statuses()),
+      choice("cause", &e::cause, causes()),
+      choice("event", &e::event, event_kinds()),
+      text("subject", &e::subject),
+      text("detail", &e::detail),
+      real("percentile", &e::percentile, 0, 100),
+      ms("after_ms", &e::after),
+      ms("before_ms", &e::before),
+      ms("base_after_ms", &e::base_after),
+      ms("base_before_ms", &e::base_before),
+      real("at_least", &e::at_least, 0, 1e18),
+      real("at_most", &e::at_most, 0, 1e18),
+      real("equals", &e::equals, 0, 1e18),
+  };
+  return table;
+}
+
+void read_fault(const value& from, std::vector<fault_spec>& into) {
+  const auto* kind = kind_of(from, fault_kinds(), find_fault_kind);
+  if (kind == nullptr)
+    return;
+  static const std::vector<std::string> common{"kind",    "at_ms",  "spread_ms", "after_completions",
+                                               "traffic", "for_ms", "times",     "every_ms"};
+  fault_spec f;
+  read_object(from, fault_keys(), f, [&](const std::string& k) {
+    return (has(common, k) && (k != "for_ms" || kind->undo)) || has(kind->must_have, k) ||
+           has(kind->may_have, k);
+  });
+  need(from, kind->must_have, kind->name);
+  if (f.at.has_value() == f.after_completions.has_value())
+    from.complain("needs either at_ms or after_completions");
+  if (f.times > 1 && f.every.count() == 0)
+    from.complain_at("every_ms",
+                     "is missing, accepted is a number of milliseconds: the time from one to the next");
+  if (f.times > 1 && f.after_completions)
+    from.complain_at("times", "goes with at_ms only");
+  if (f.times > 1 && f.lasts && *f.lasts >= f.every)
+    from.complain_at("for_ms", "must be shorter than every_ms");
+  into.push_back(std::move(f));
+}
+
+void read_expect(const value& from, std::vector<expect_spec>& into) {
+  const auto* kind = kind_of(from, expect_kinds(), find_expect_kind);
+  if (kind == nullptr)
+    return;
+  static const std::vector<std::string> common{"kind", "at_least", "at_most", "equals"};
+  expect_spec e;
+  read_object(from, expect_keys(), e, [&](const std::string& k) {
+    return has(common, k) || has(kind->must_have, k) || has(kind->may_have, k);
+  });
+  need(from, kind->must_have, kind->name);
+  if (!e.at_least && !e.at_most && !e.equals)
+    from.complain("needs at_least, at_most or equals");
+  into.push_back(std::move(e));
+}
+
+} // namespace actor_rdma::drill::format

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parsing, and what no single key can see: names that mean nothing, and keys that stand twice.
+#include "drill/format/read.hpp"
+
+#include "base/error.hpp"
+#include "drill/format/tables.hpp"
+
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::drill {
+
+namespace {
+
+using format::complaints;
+
+std::string names_of(const scenario& s) {
+  std::string all;
+  for (const auto& h : s.hosts)
+    all += (all.empty() ? "" : ", ") + h.name;
+  return all;
+}
+
+void check_host(const scenario& s, const std::string& where, const std::string& name, complaints& to) {
+  if (!name.empty() && s.host(name) == nullptr)
+    to.push_back(fmt::format("{}: there is no host \"{}\", hosts are {}", where, name, names_of(s)));
+}
+
+void check_device(const scenario& s, const std::string& where, const std::string& name, complaints& to) {
+  if (name.empty())
+    return;
+  std::string all;
+  for (const auto& h : s.hosts)
+    for (const auto& d : h.nics()) {
+      if (name == h.name + "/" + d.name)
+        return;
+      all += (all.empty() ? "" : ", ") + h.name + "/" + d.name;
+    }
+  to.push_back(fmt::format("{}: there is no device \"{}\", devices are {}", where, name, all));
+}
+
+void check_traffic(const scenario& s, const std::string& where, const std::string& name, complaints& to) {
+  std::string all;
+  for (const auto& t : s.traffic) {
+    if (name.empty() || t.name == name)
+      return;
+    all += (all.empty() ? "" : ", ") + t.name;
+  }
+  if (!name.empty())
+    to.push_back(fmt::format("{}: there is no traffic \"{}\", traffic is {}", where, name, all));
+}
+
+void check_names(const scenario& s, complaints& to) {
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < s.hosts.size(); ++i)
+    if (!seen.insert(s.hosts[i].name).second)
+      to.push_back(fmt::format("hosts[{}].name: \"{}\" is there twice", i, s.hosts[i].name));
+  const auto pair = [&](const std::string& where, const std::string& from, const std::string& name) {
+    check_host(s, where + ".from", from, to);
+    check_host(s, where + ".to", name, to);
+    if (!from.empty() && from == name)
+      to.push_back(where + ".to: is the same host as from");
+  };
+  for (std::size_t i = 0; i < s.control.size(); ++i)
+    pair(fmt::format("control[{}]", i), s.control[i].from, s.control[i].to);
+  seen.clear();
+  for (std::size_t i = 0; i < s.traffic.size(); ++i) {
+    const auto& t = s.traffic[i];
+    const auto where = fmt::format("traffic[{}]", i);
+    pair(where, t.from, t.to);
+    if (!seen.insert(t.name).second)
+      to.push_back(fmt::format("{}.name: \"{}\" is there twice", where, t.name));
+    if (t.repeat_until && *t.repeat_until <= t.start)
+      to.push_back(where + ".repeat_until_ms: must be after start_ms");
+  }
+  for (std::size_t i = 0; i < s.faults.size(); ++i) {
+    const auto& f = s.faults[i];
+    const auto where = fmt::format("faults[{}]", i);
+    pair(where, f.from, f.to);
+    check_host(s, where + ".host", f.host, to);
+    check_device(s, where + ".device", f.device, to);
+    check_traffic(s, where + ".traffic", f.traffic, to);
+  }
+  for (std::size_t i = 0; i < s.expect.size(); ++i) {
+    const auto& e = s.expect[i];
+    const auto where = fmt::format("expect[{}]", i);
+    check_host(s, where + ".host", e.host, to);
+    check_device(s, where + ".device", e.device, to);
+    check_traffic(s, where + ".traffic", e.traffic, to);
+  }
+}
+
+/// nlohmann-json keeps the last of two members with one name; a person who writes two means something.
+class duplicate_finder {
+public:
+  explicit duplicate_finder(complaints& to) : to_(to) {}
+  bool operator()(int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    using e = nlohmann::json::parse_event_t;
+    if (event == e::object_start)
+      open_.emplace_back();
+    else if (event == e::object_end)
+      open_.pop_back();
+    else if (event == e::key && !open_.back().insert(parsed.get<std::string>()).second)
+      to_.push_back(parsed.get<std::string>() + ": stands twice in one object");
+    return true;
+  }
+
+private:
+  complaints& to_;
+  std::vector<std::set<std::string>> open_;
+};
+
+} // namespace
+
+tl::expected<scenario, std::vector<std::string>> parse_scenario(const std::string& text) {
+  complaints wrong;
+  nlohmann::json root;
+  try { // the one way to hear where a text stops being JSON
+    duplicate_finder finder{wrong};
+    root = nlohmann::json::parse(text, std::ref(finder), true, true);
+  } catch (const nlohmann::json::parse_error& e) {
+    return tl::unexpected{complaints{fmt::format("is not JSON (with // comments): {}", e.what())}};
+  }
+  scenario s;
+  format::read_object(format::value{root, "", wrong}, format::scenario_keys(), s);
+  for (std::size_t i = 0; i < s.traffic.size(); ++i)
+    if (s.traffic[i].name.empty())
+      s.traffic[i].name = fmt::format("{}-{}-{}", s.traffic[i].from, s.traffic[i].to, i);
+  if (wrong.empty())
+    check_names(s, wrong);
+  if (!wrong.empty())
+    return tl::unexpected{std::move(wrong)};
+  return s;
+}
+
+tl::expected<scenario, std::vector<std::string>> read_scenario(const std::string& path) {
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>{in}, {}};
+  if (!in.is_open() || in.bad())
+    return tl::unexpected{complaints{path + ": cannot be read: " + base::errno_text(errno)}};
+  auto read = parse_scenario(text);
+  if (read) {
+    read->path = path;
+    return read;
+  }
+  for (auto& c : read.error())
+    c = path + ": " + c;
+  return read;
+}
+
+} // namespace actor_rdma::drill

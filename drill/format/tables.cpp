@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys of the file itself, of hosts, devices, the control network and bounds.
+#include "drill/format/tables.hpp"
+
+#include "drill/format/keys.hpp"
+
+#include <regex>
+
+namespace actor_rdma::drill::format {
+
+namespace {
+
+constexpr const char* name_rule = "a name: letters, digits, '.', '_' and '-'";
+
+bool is_name(const value& v) {
+  static const std::regex rule("[A-Za-z0-9._-]{1,60}");
+  return v.node().is_string() && std::regex_match(v.node().get_ref<const std::string&>(), rule);
+}
+
+template <class T>
+key<T> name(std::string key_name, std::string T::*member) {
+  return {std::move(key_name), name_rule, [=](const value& v, T& into) {
+            if (!is_name(v))
+              return v.refuse(name_rule);
+            into.*member = v.node().get<std::string>();
+          }};
+}
+
+template <class T, class E>
+key<T> objects(std::string key_name, std::vector<E> T::*member, const key_table<E>& (*table)()) {
+  return list<T, E>(
+      std::move(key_name), "a list of objects", member,
+      [=](const value& v, T&, std::vector<E>& all) {
+        E one;
+        read_object(v, table(), one);
+        all.push_back(std::move(one));
+      },
+      true);
+}
+
+} // namespace
+
+const key_table<verbs::soft::device_limits>& limit_keys() {
+  using l = verbs::soft::device_limits;
+  constexpr auto any = std::uint64_t{1} << 40;
+  static const key_table<l> table{
+      whole("max_qp", &l::max_qp, 1, l{}.max_qp),
+      whole("max_qp_wr", &l::max_qp_wr, 1, l{}.max_qp_wr),
+      whole("max_sge", &l::max_sge, 1, l{}.max_sge),
+      whole("max_cq", &l::max_cq, 1, l{}.max_cq),
+      whole("max_cqe", &l::max_cqe, 1, l{}.max_cqe),
+      whole("max_mr", &l::max_mr, 1, l{}.max_mr),
+      whole("max_mr_size", &l::max_mr_size, 1, any),
+      whole("max_qp_rd_atom", &l::max_qp_rd_atom, 1, l{}.max_qp_rd_atom),
+      whole("max_res_rd_atom", &l::max_res_rd_atom, 1, l{}.max_res_rd_atom),
+  };
+  return table;
+}
+
+const key_table<device_group>& device_keys() {
+  static const key_table<device_group> table = [] {
+    key_table<device_group> t;
+    t.push_back(whole("count", &device_group::count, 1, 64));
+    t.push_back({"mode", "one of paced, inline, null", [](const value& v, device_group& into) {
+                   using verbs::soft::nic_mode;
+                   if (v.node() == "paced")
+                     into.nic.mode = nic_mode::paced;
+                   else if (v.node() == "inline")
+                     into.nic.mode = nic_mode::immediate;
+                   else if (v.node() == "null")
+                     into.nic.mode = nic_mode::null;
+                   else
+                     v.refuse("one of paced, inline, null");
+                 }});
+    using nic = verbs::soft::device_options;
+    const auto of_nic = [](key<nic> k) {
+      return key<device_group>{k.name, k.accepts,
+                               [read = k.read](const value& v, device_group& into) { read(v, into.nic); }};
+    };
+    t.push_back(of_nic(real("rate_gbit_s", &nic::rate_gbit_s, 0.001, 10000, "a number of Gbit/s")));
+    t.push_back(of_nic(us("latency_us", &nic::latency, 0, 1e7)));
+    t.push_back({"mtu", "one of 256, 512, 1024, 2048, 4096", [](const value& v, device_group& into) {
+                   for (const auto mtu : {256u, 512u, 1024u, 2048u, 4096u})
+                     if (v.node() == mtu) {
+                       into.nic.mtu = mtu;
+                       return;
+                     }
+                   v.refuse("one of 256, 512, 1024, 2048, 4096");
+                 }});
+    t.push_back({"limits", "an object, { ... }",
+                 [](const value& v, device_group& into) { read_object(v, limit_keys(), into.nic.limits); }});
+    return t;
+  }();
+  return table;
+}
+
+const key_table<actors::settings>& settings_keys() {
+  using s = actors::settings;
+  static const key_table<s> table{
+      whole("qps_per_endpoint", &s::qps_per_endpoint, 1, 64),
+      {"send_queue_depth", "a power of two, 1 to 16384",
+       [](const value& v, s& into) {
+         const auto n = v.node().is_number_unsigned() ? v.node().get<std::uint64_t>() : 0;
+         if (n < 1 || n > 16384 || (n & (n - 1)) != 0)
+           return v.refuse("a power of two, 1 to 16384");
+         into.send_queue_depth = static_cast<std::uint32_t>(n);
+       }},
+      {"slice_bytes", "a number of bytes, 256 to 1G",
+       [](const value& v, s& into) {
+         if (const auto n = bytes_of(v, 256, 1u << 30))
+           into.slice_bytes = static_cast<std::uint32_t>(*n);
+       }},
+      ms("stall_floor_ms", &s::stall_floor, 1, 60e3),
+      ms("path_fence_ms", &s::path_fence, 1, 60e3),
+      ms("fence_grace_ms", &s::fence_grace, 0, 60e3),
+      ms("drain_deadline_ms", &s::drain_deadline, 1, 60e3),
+      flag("remote_fence", &s::remote_fence),
+      ms("remote_fence_timeout_ms", &s::remote_fence_timeout, 1, 600e3),
+      ms("port_poll_ms", &s::port_poll, 1, 60e3),
+      ms("rebuild_backoff_max_ms", &s::rebuild_backoff_max, 1, 600e3),
+      ms("connect_deadline_ms", &s::connect_deadline, 10, 600e3),
+      ms("reconnect_window_ms", &s::reconnect_window, 1, 600e3),
+      ms("stuck_after_ms", &s::stuck_after, 1),
+      whole("qp_timeout", &s::qp_timeout, 1, 31),
+      whole("retry_count", &s::retry_count, 0, 7),
+      whole("read_depth", &s::read_depth, 1, 255),
+  };
+  return table;
+}
+
+const key_table<host_spec>& host_keys() {
+  static const key_table<host_spec> table{
+      name("name", &host_spec::name).required(),
+      objects("devices", &host_spec::devices, device_keys),
+      {"settings", "an object, { ... }",
+       [](const value& v, host_spec& into) { read_object(v, settings_keys(), into.config); }},
+  };
+  return table;
+}
+
+const key_table<control_spec>& control_keys() {
+  static const key_table<control_spec> table{
+      name("from", &control_spec::from).required(),
+      name("to", &control_spec::to).required(),
+      us("latency_us", &control_spec::latency, 0, 1e7),
+  };
+  return table;
+}
+
+const key_table<traffic_spec>& traffic_keys() {
+  using t = traffic_spec;
+  static const key_table<t> table{
+      name("name", &t::name),
+      name("from", &t::from).required(),
+      name("to", &t::to).required(),
+      {"op", "one of write, read",
+       [](const value& v, t& into) {
+         if (v.node() != "write" && v.node() != "read")
+           return v.refuse("one of write, read");
+         into.op = v.node() == "read" ? operation::read : operation::write;
+       }},
+      list<t, std::uint64_t>("sizes", "a list of numbers of bytes, 1 to 1G, also as texts with K, M or G",
+                             &t::sizes,
+                             [](const value& v, t&, std::vector<std::uint64_t>& all) {
+                               if (const auto n = bytes_of(v, 1, 1u << 30))
+                                 all.push_back(*n);
+                             }),
+      whole("count", &t::count, 1, 10'000'000),
+      whole("batch", &t::batch, 1, 100'000),
+      whole("depth", &t::depth, 1, 10'000),
+      real("rate_per_s", &t::rate_per_s, 0.001, 1e6, "a number of batches per second"),
+      ms("start_ms", &t::start),
+      ms("repeat_until_ms", &t::repeat_until),
+      ms("deadline_ms", &t::deadline, 1),
+      ms("cancel_after_ms", &t::cancel_after),
+      flag("verify", &t::verify),
+  };
+  return table;
+}
+
+const key_table<bounds_spec>& bounds_keys() {
+  using b = bounds_spec;
+  static const key_table<b> table{
+      ms("converge_within_ms", &b::converge_within, 1),
+      whole("reconnects_at_most", &b::reconnects_at_most, 0, 1'000'000),
+      whole("log_lines_at_most", &b::log_lines_at_most, 0, 1'000'000),
+      ms("end_grace_ms", &b::end_grace),
+      real("isolation_percent", &b::isolation_percent, 0, 1000, "a percentage"),
+  };
+  return table;
+}
+
+const key_table<scenario>& scenario_keys() {
+  using s = scenario;
+  static const key_table<s> table{
+      name("id", &s::id).required(),
+      text("title", &s::title).required(),
+      list<s, std::string>(
+          "cases", "a list of names", &s::cases,
+          [](const value& v, s&, std::vector<std::string>& all) {
+            if (!is_name(v))
+              return v.refuse(name_rule);
+            all.push_back(v.node().get<std::string>());
+          },
+          true),
+      whole("seeds", &s::seeds, 1, 1'000'000),
+      ms("time_limit_ms", &s::time_limit, 1),
+      {"settings", "an object, { ... }",
+       [](const value& v, s& into) { read_object(v, settings_keys(), into.config); }},
+      list<s, host_spec>("hosts", "a list of objects, at least one", &s::hosts,
+                         [](const value& v, s& of, std::vector<host_spec>& all) {
+                           host_spec one;
+                           one.config = of.config;
+                           read_object(v, host_keys(), one);
+                           all.push_back(std::move(one));
+                         })
+          .required(),
+      objects("control", &s::control, control_keys),
+      objects("traffic", &s::traffic, traffic_keys),
+      list<s, fault_spec>(
+          "faults", "a list of objects", &s::faults,
+          [](const value& v, s&, std::vector<fault_spec>& all) { read_fault(v, all); }, true),
+      list<s, expect_spec>(
+          "expect", "a list of objects", &s::expect,
+          [](const value& v, s&, std::vector<expect_spec>& all) { read_expect(v, all); }, true),
+      {"bounds", "an object, { ... }",
+       [](const value& v, s& into) { read_object(v, bounds_keys(), into.bounds); }},
+  };
+  return table;
+}
+
+namespace {
+
+template <class T>
+void append(std::vector<documented_key>& all, const char* object, const key_table<T>& table) {
+  for (const auto& k : table)
+    all.push_back({object, k.name, k.accepts});
+}
+
+} // namespace
+
+std::vector<documented_key> all_keys() {
+  std::vector<documented_key> all;
+  append(all, "", scenario_keys());
+  append(all, "hosts", host_keys());
+  append(all, "hosts.devices", device_keys());
+  append(all, "hosts.devices.limits", limit_keys());
+  append(all, "settings", settings_keys());
+  append(all, "control", control_keys());
+  append(all, "traffic", traffic_keys());
+  append(all, "faults", fault_keys());
+  append(all, "expect", expect_keys());
+  append(all, "bounds", bounds_keys());
+  return all;
+}
+
+} // namespace actor_rdma::drill::format

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verdict on one run, and how it is told.
+#pragma once
+
+#include "drill/checks/finding.hpp"
+#include "drill/facts.hpp"
+#include "drill/scenario.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace actor_rdma::drill {
+
+/// Exit status of the program: what class of check failed. Of several, the greatest.
+enum exit_status : int {
+  exit_good = 0,
+  exit_expectation = 1, ///< the file's own expectations
+  exit_usage = 2,       ///< arguments or file
+  exit_invariant = 3,
+  exit_unfinished = 4, ///< crashed, or did not come to its end
+};
+
+struct verdict {
+  std::uint64_t seed = 0;
+  int status = exit_good;
+  std::vector<finding> findings;
+  std::string report;                             ///< for people; empty if all is well
+  std::map<std::string, std::uint64_t> transfers; ///< by status
+  std::uint64_t fingerprint = 0;
+  std::uint64_t steps = 0;
+  double virtual_ms = 0;
+};
+
+verdict judge(const scenario& what, const run_facts& facts);
+int status_of(const std::vector<finding>& findings);
+/// The one command that repeats the run.
+std::string repeat_command(const scenario& what, std::uint64_t seed);
+
+} // namespace actor_rdma::drill

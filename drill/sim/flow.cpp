@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Submitting and looking.
+#include "drill/sim/flow.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::drill {
+
+namespace {
+
+constexpr auto reconnect_pause = std::chrono::milliseconds{20};
+/// Memory whose fence nobody confirmed is used again after so long.
+constexpr auto keep_out_time = std::chrono::seconds{5};
+
+} // namespace
+
+flow::flow(traffic_spec spec, place where, bool is_after_traffic)
+    : spec_(std::move(spec)), where_(std::move(where)), is_after_traffic_(is_after_traffic) {}
+
+void flow::after(base::duration delay, void (flow::*what)()) {
+  where_.in->world().at(where_.in->now() + delay, [this, what, life = life_] {
+    if (life == life_)
+      (this->*what)();
+  });
+}
+
+// -- memory and connection ------------------------------------------------------------------------
+
+void flow::prepare() {
+  ++life_;
+  waits_ = false;
+  state_ = state::preparing;
+  if (!where_.from->is_alive() || !where_.to->is_alive())
+    return; // host_restarted() begins again
+  const auto slots = spec_.depth * spec_.batch;
+  memories_ = 0;
+  // The pools differ in size, so that slots are paired anew again and again.
+  if (!local_.exists())
+    make_memory(*where_.from, local_, slots + slots / 4 + 1, false);
+  else
+    ++memories_;
+  if (!remote_.exists())
+    make_memory(*where_.to, remote_, slots + slots / 2 + 2, true);
+  else
+    ++memories_;
+  if (memories_ == 2)
+    connect();
+}
+
+void flow::make_memory(sim::machine& where, memory_pool& into, std::size_t slots, bool publish) {
+  const auto bytes = memory_pool::rounded(*std::max_element(spec_.sizes.begin(), spec_.sizes.end()));
+  where.begin_memory(bytes * slots, publish, [this, &into, bytes, slots, life = life_](auto outcome) {
+    if (life != life_)
+      return;
+    if (!outcome)
+      return after(reconnect_pause, &flow::prepare);
+    into = memory_pool{(*outcome)->addr, bytes, slots};
+    if (++memories_ == 2)
+      connect();
+  });
+}
+
+void flow::connect() {
+  state_ = state::connecting;
+  if (!where_.from->is_alive() || !where_.to->is_alive())
+    return;
+  where_.from->begin_connect(*where_.to, [this, life = life_](base::expected<actors::peer_ref> outcome) {
+    if (life != life_)
+      return;
+    if (!outcome)
+      return after(reconnect_pause, &flow::connect);
+    peer_ = *outcome;
+    state_ = state::ready;
+    if (begun_)
+      after({}, &flow::pump);
+  });
+}
+
+void flow::host_killed(const sim::machine& which) {
+  if (&which != where_.from && &which != where_.to)
+    return;
+  ++life_;
+  if (&which == where_.to) {
+    remote_ = {};
+    ++remote_life_;
+  } else {
+    for (const auto& [key, batch] : open_)
+      for (const auto& i : batch.items) {
+        where_.facts->transfers[i.fact].host_died = true;
+        if (batch.remote_life == remote_life_)
+          give_back_later(i.remote, where_.facts->transfers[i.fact].number);
+      }
+    open_.clear();
+    local_ = {};
+    peer_ = {};
+  }
+  state_ = state::preparing;
+}
+
+void flow::host_restarted(const sim::machine& which) {
+  if ((&which == where_.from || &which == where_.to) && state_ != state::idle)
+    prepare();
+}
+
+// -- submitting -----------------------------------------------------------------------------------
+
+void flow::begin() {
+  begun_ = true;
+  next_allowed_ = now();
+  pump();
+}
+
+std::size_t flow::next_batch() const {
+  const auto count = spec_.count != 0 ? spec_.count : spec_.repeat_until ? ~std::uint64_t{0} : spec_.batch;
+  return std::min<std::uint64_t>(spec_.batch, count - std::min(count, submitted_));
+}
+
+bool flow::may_submit() const {
+  return !finished_ && next_batch() > 0 && (!spec_.repeat_until || now() < *spec_.repeat_until);
+}
+
+bool flow::is_over() const {
+  if (!open_.empty())
+    return false;
+  return !begun_ ? finished_ : !may_submit() || !where_.from->is_alive() || !where_.to->is_alive();
+}
+
+void flow::rate_allows() {
+  waits_ = false;
+  pump();
+}
+
+void flow::pump() {
+  while (state_ == state::ready && may_submit() && open_.size() < spec_.depth) {
+    if (spec_.rate_per_s > 0 && now() < next_allowed_) {
+      if (!waits_)
+        after(next_allowed_ - now(), &flow::rate_allows);
+      waits_ = true;
+      return;
+    }
+    if (!submit_one())
+      return;
+    if (spec_.rate_per_s > 0)
+      next_allowed_ = std::max(next_allowed_, now() - std::chrono::seconds{1}) +
+                      base::duration{static_cast<std::int64_t>(1e9 / spec_.rate_per_s)};
+  }
+}
+
+bool flow::submit_one() {
+  const auto n = next_batch();
+  if (local_.free_slots() < n || remote_.free_slots() < n) {
+    after(reconnect_pause, &flow::pump); // memory that is kept out comes back
+    return false;
+  }
+  open_batch made;
+  made.remote_life = remote_life_;
+  std::vector<transfer_request> requests;
+  auto& facts = *where_.facts;
+  const auto first = facts.transfers.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    transfer_fact f;
+    f.traffic = spec_.name;
+    f.number = submitted_ + i;
+    f.from = where_.from->name();
+    f.to = where_.to->name();
+    f.bytes = spec_.sizes[f.number % spec_.sizes.size()];
+    f.submitted = now();
+    f.deadline = now() + spec_.deadline;
+    f.is_after_traffic = is_after_traffic_;
+    const auto& c = where_.from->engine().config();
+    f.allowance = c.fence_grace + c.drain_deadline + c.remote_fence_timeout;
+    const item it{first + i, local_.take(), remote_.take()};
+    check_slot(local_, it.local, "own");
+    check_slot(remote_, it.remote, "peer's");
+    if (spec_.verify)
+      (spec_.op == operation::write ? local_ : remote_)
+          .fill(spec_.op == operation::write ? it.local : it.remote, f.number, f.bytes);
+    requests.push_back(
+        {spec_.op, reinterpret_cast<void*>(local_.address(it.local)), remote_.address(it.remote), f.bytes});
+    made.items.push_back(it);
+    facts.transfers.push_back(std::move(f));
+  }
+  auto batch = where_.from->submit(peer_, requests, spec_.deadline);
+  if (!batch) {
+    for (const auto& i : made.items) {
+      local_.give_back(i.local, facts.transfers[i.fact].number);
+      remote_.give_back(i.remote, facts.transfers[i.fact].number);
+    }
+    facts.transfers.resize(first);
+    ++facts.refused_submits;
+    after(reconnect_pause, &flow::connect);
+    state_ = state::connecting;
+    return false;
+  }
+  submitted_ += n;
+  made.batch = *batch;
+  open_.emplace(batch->get(), std::move(made));
+  if (spec_.cancel_after)
+    where_.in->world().at(where_.in->now() + *spec_.cancel_after, [this, batch = *batch] {
+      if (open_.count(batch.get()) != 0)
+        actors::engine::cancel_at(peer_, batch);
+    });
+  return true;
+}
+
+// -- looking --------------------------------------------------------------------------------------
+
+void flow::batch_ended(const std::shared_ptr<actors::batch_state>& batch) {
+  const auto found = open_.find(batch.get());
+  if (found == open_.end()) {
+    for (const auto& [past, first] : past_)
+      if (past == batch)
+        ++where_.facts->transfers[first].ends;
+    return;
+  }
+  const auto done = std::move(found->second);
+  open_.erase(found);
+  for (std::size_t i = 0; i < done.items.size(); ++i)
+    end_item(done, done.items[i], i);
+  past_.emplace_back(done.batch, done.items.front().fact);
+  if (where_.ended)
+    where_.ended();
+  // Not from inside the lane's own job: a user's thread would need a moment as well.
+  if (begun_)
+    after({}, &flow::pump);
+}
+
+void flow::end_item(const open_batch& of, const item& what, std::size_t index) {
+  auto& f = where_.facts->transfers[what.fact];
+  const auto r = of.batch->result(index);
+  ++f.ends;
+  ++ended_;
+  f.ended = now();
+  f.status = r.status;
+  f.cause = r.cause;
+  f.unconfirmed = r.remote_fence_unconfirmed;
+  const bool remote_is_there = of.remote_life == remote_life_;
+  if (r.status == transfer_status::completed && spec_.verify &&
+      (spec_.op == operation::read || remote_is_there))
+    f.wrong_content =
+        data_target().wrong(spec_.op == operation::write ? what.remote : what.local, f.number, f.bytes);
+  local_.give_back(what.local, f.number);
+  if (!remote_is_there)
+    return;
+  if (!f.unconfirmed)
+    return remote_.give_back(what.remote, f.number);
+  // It was told that late packets may still come: a user would have to leave this memory alone.
+  give_back_later(what.remote, f.number);
+}
+
+void flow::give_back_later(std::size_t slot, std::uint64_t number) {
+  where_.in->world().at(where_.in->now() + keep_out_time, [this, slot, number, life = remote_life_] {
+    if (life == remote_life_)
+      remote_.give_back(slot, number);
+  });
+}
+
+void flow::check_slot(const memory_pool& pool, std::size_t slot, const char* whose) {
+  if (auto what = pool.changed(slot))
+    where_.facts->late_bytes.push_back(
+        {now(), spec_.name, pool.last_transfer(slot), fmt::format("{} side: {}", whose, *what)});
+}
+
+void flow::landed_late(std::uint64_t addr) {
+  if (const auto slot = remote_.free_slot_at(addr); slot && spec_.op == operation::write)
+    where_.facts->late_bytes.push_back(
+        {now(), spec_.name, remote_.last_transfer(*slot), "a delayed packet landed after its end was told"});
+}
+
+void flow::look_again() {
+  for (const auto slot : local_.free())
+    check_slot(local_, slot, "own");
+  for (const auto slot : remote_.free())
+    check_slot(remote_, slot, "peer's");
+  for (const auto& [batch, first] : past_)
+    for (std::size_t i = 0; i < batch->transfers().size(); ++i)
+      where_.facts->transfers[first + i].final_status = batch->result(i).status;
+}
+
+} // namespace actor_rdma::drill

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns and canaries, eight bytes at a time.
+#include "drill/sim/memory_pool.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::drill {
+
+namespace {
+
+constexpr std::uint64_t canary = 0xca4a51eafcca4a51;
+constexpr std::uint64_t line = 64; // one canary word in each
+
+std::uint64_t word(std::uint64_t transfer, std::uint64_t i) noexcept {
+  return (transfer + 1) * 0x9e3779b97f4a7c15 ^ i * 0xbf58476d1ce4e5b9;
+}
+
+std::byte* memory(std::uint64_t addr) noexcept {
+  return reinterpret_cast<std::byte*>(addr);
+}
+
+} // namespace
+
+memory_pool::memory_pool(std::uint64_t addr, std::uint64_t slot_bytes, std::size_t slots)
+    : addr_(addr), slot_bytes_(slot_bytes), state_(slots) {
+  for (std::size_t i = 0; i < slots; ++i) {
+    put_canaries(i);
+    free_.push_back(i);
+  }
+}
+
+std::size_t memory_pool::take() {
+  const auto slot = free_.front();
+  free_.pop_front();
+  state_[slot].free = false;
+  return slot;
+}
+
+void memory_pool::give_back(std::size_t slot, std::uint64_t last_transfer) {
+  put_canaries(slot);
+  state_[slot] = {last_transfer, true};
+  free_.push_back(slot);
+}
+
+void memory_pool::put_canaries(std::size_t slot) {
+  for (std::uint64_t at = 0; at < slot_bytes_; at += line)
+    std::memcpy(memory(address(slot) + at), &canary, sizeof(canary));
+}
+
+std::optional<std::string> memory_pool::changed(std::size_t slot) const {
+  for (std::uint64_t at = 0; at < slot_bytes_; at += line)
+    if (std::uint64_t is = 0; std::memcpy(&is, memory(address(slot) + at), sizeof(is)), is != canary)
+      return fmt::format("bytes {} to {} of its memory changed after its end was told", at, at + line - 1);
+  return std::nullopt;
+}
+
+std::optional<std::size_t> memory_pool::free_slot_at(std::uint64_t addr) const {
+  if (addr < addr_ || addr >= addr_ + slot_bytes_ * state_.size())
+    return std::nullopt;
+  const auto slot = static_cast<std::size_t>((addr - addr_) / slot_bytes_);
+  return state_[slot].free ? std::optional{slot} : std::nullopt;
+}
+
+void memory_pool::fill(std::size_t slot, std::uint64_t transfer, std::uint64_t bytes) {
+  auto* to = memory(address(slot));
+  for (std::uint64_t i = 0; i < bytes / 8; ++i) {
+    const auto w = word(transfer, i);
+    std::memcpy(to + i * 8, &w, 8);
+  }
+  const auto w = word(transfer, bytes / 8);
+  std::memcpy(to + bytes / 8 * 8, &w, bytes % 8);
+}
+
+std::optional<std::string> memory_pool::wrong(std::size_t slot, std::uint64_t transfer,
+                                              std::uint64_t bytes) const {
+  const auto* from = memory(address(slot));
+  const auto where = [&](std::uint64_t i) {
+    return fmt::format("the first wrong byte is one of {} to {} of {}", i * 8, std::min(bytes, i * 8 + 8) - 1,
+                       bytes);
+  };
+  for (std::uint64_t i = 0; i < bytes / 8; ++i) {
+    std::uint64_t is = 0;
+    std::memcpy(&is, from + i * 8, 8);
+    if (is != word(transfer, i))
+      return where(i);
+  }
+  const auto w = word(transfer, bytes / 8);
+  if (std::memcmp(from + bytes / 8 * 8, &w, bytes % 8) != 0)
+    return where(bytes / 8);
+  return std::nullopt;
+}
+
+} // namespace actor_rdma::drill

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coming up, the main part, and what is looked at between two steps.
+#include "drill/sim/play.hpp"
+
+#include "drill/checks/expectations.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::drill {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto come_up_patience = 20s;
+/// So many jobs in this time, and not one transfer or completion: that is spinning. (A job takes 200 ns.)
+constexpr base::duration pace_window = 20ms;
+constexpr std::uint64_t pace_limit = 90'000;
+constexpr std::size_t kept_lines = 200;
+
+} // namespace
+
+play::play(const scenario& what, std::uint64_t seed, const run_wishes& wishes, run_facts& into)
+    : what_(what), facts_(into), stage_(what, seed), random_(seed * 0x9e3779b97f4a7c15 + 1) {
+  auto& world = stage_.cluster().world();
+  if (!wishes.trace)
+    world.keep_lines(kept_lines);
+  zero_ = world.now();
+  stage_.cluster().slow_call_on_lane = [this](const std::string& call) {
+    facts_.progress.push_back({now(), "a verbs call that may block: " + call});
+  };
+  for (const auto& [name, machine] : stage_.hosts()) {
+    machine->hear = [this, host = name](const observe::event& e) { hear(host, e); };
+    machine->batch_ended = [this](const auto& batch) {
+      for (auto* flows : {&flows_, &after_flows_})
+        for (auto& f : *flows)
+          f.batch_ended(batch);
+    };
+  }
+  const auto each_flow = [this](void (flow::*tell)(const sim::machine&), const sim::machine& m) {
+    for (auto* flows : {&flows_, &after_flows_})
+      for (auto& f : *flows)
+        (f.*tell)(m);
+  };
+  stage_.killed = [this, each_flow](const sim::machine& m) {
+    active_qps_[m.name()].clear();
+    each_flow(&flow::host_killed, m);
+  };
+  stage_.restarted = [each_flow](const sim::machine& m) { each_flow(&flow::host_restarted, m); };
+}
+
+play::~play() = default;
+
+bool play::give_up(std::string why) {
+  facts_.unfinished = std::move(why);
+  return false;
+}
+
+void play::hear(const std::string& host, const observe::event& what) {
+  facts_.events.push_back({host, what.at - zero_, what, shutting_down_});
+  if (what.kind != observe::event_kind::transition || what.subject.find('#') == std::string::npos)
+    return;
+  if (what.to == "ACTIVE")
+    active_qps_[host].insert(what.subject);
+  else
+    active_qps_[host].erase(what.subject);
+}
+
+// -- between two steps ----------------------------------------------------------------------------
+
+bool play::step_until(const std::function<bool()>& done, base::time_point until) {
+  auto& world = stage_.cluster().world();
+  while (!done()) {
+    if (world.now() > until || !world.step())
+      return false;
+    look();
+  }
+  return true;
+}
+
+void play::look() {
+  look_at_log();
+  look_at_pace();
+}
+
+void play::look_at_log() {
+  using verbs::soft::log_kind;
+  auto& cluster = stage_.cluster();
+  const auto entries = cluster.fabric().read_log(log_next_, log_next_);
+  for (const auto& e : entries) {
+    cluster.world().trace(fmt::format("{}: {} qp {:#x} wr {:#x} {} bytes ({})", e.device, to_string(e.kind),
+                                      e.qp_num, e.wr_id, e.length, e.detail));
+    if (e.kind == log_kind::qp_created) {
+      event_fact made;
+      made.host = e.device.substr(0, e.device.find('/'));
+      made.at = e.at - zero_;
+      made.what.subject = e.device;
+      facts_.made_qps.push_back(std::move(made));
+    }
+    if (e.kind == log_kind::landed_late)
+      for (auto* flows : {&flows_, &after_flows_})
+        for (auto& f : *flows)
+          f.landed_late(e.remote_addr);
+  }
+}
+
+void play::look_at_pace() {
+  const auto t = stage_.cluster().now();
+  if (t - pace_since_ < pace_window)
+    return;
+  std::uint64_t ended = 0;
+  for (const auto& f : flows_)
+    ended += f.ended();
+  const auto steps = stage_.cluster().world().steps();
+  if (t - pace_since_ < 2 * pace_window && steps - pace_steps_ > pace_limit && ended == pace_ended_ &&
+      facts_.progress.size() < 10)
+    facts_.progress.push_back(
+        {now(), fmt::format("{} jobs in {} ms, and no transfer ended: something spins", steps - pace_steps_,
+                            (t - pace_since_) / std::chrono::milliseconds{1})});
+  pace_since_ = t;
+  pace_steps_ = steps;
+  pace_ended_ = ended;
+}
+
+// -- coming up ------------------------------------------------------------------------------------
+
+void play::make_flows() {
+  const auto place = [this](const traffic_spec& t) {
+    flow::place p;
+    p.in = &stage_.cluster();
+    p.from = &stage_.host(t.from);
+    p.to = &stage_.host(t.to);
+    p.facts = &facts_;
+    p.zero = &zero_;
+    p.ended = [this] { batch_ended(); };
+    return p;
+  };
+  std::set<std::pair<std::string, std::string>> pairs;
+  for (const auto& t : what_.traffic) {
+    flows_.emplace_back(t, place(t));
+    if (what_.faults.empty() || !pairs.insert({t.from, t.to}).second)
+      continue;
+    const auto ours = what_.host(t.from)->nics().size();
+    const auto theirs = what_.host(t.to)->nics().size();
+    for (std::size_t i = 0; i < ours; ++i)
+      rails_.push_back(
+          {fmt::format("{}/soft{}", t.from, i), fmt::format("{}/soft{}", t.to, i % theirs), 0, {}});
+    traffic_spec after;
+    after.name = fmt::format("(after the faults, {} to {})", t.from, t.to);
+    after.from = t.from;
+    after.to = t.to;
+    after.sizes = {32 * 1024};
+    after.batch = ours * 2;
+    after.depth = 2;
+    after.repeat_until = base::duration::max();
+    after.deadline = t.deadline;
+    after_flows_.emplace_back(after, place(after), true);
+  }
+}
+
+std::size_t play::expected_qps() const {
+  std::set<std::pair<std::string, std::string>> pairs;
+  std::size_t n = 0;
+  for (const auto& t : what_.traffic)
+    if (pairs.insert({t.from, t.to}).second)
+      n += what_.host(t.from)->nics().size() * what_.host(t.from)->config.qps_per_endpoint;
+  return n;
+}
+
+bool play::come_up() {
+  make_flows();
+  for (auto* flows : {&flows_, &after_flows_})
+    for (auto& f : *flows)
+      f.prepare();
+  const auto want = expected_qps();
+  const auto usable = [&] { // the acceptors' QPs are named "b/soft0<a/soft0#0"
+    std::size_t n = 0;
+    for (const auto& [host, qps] : active_qps_)
+      n += static_cast<std::size_t>(std::count_if(
+          qps.begin(), qps.end(), [](const std::string& q) { return q.find('>') != std::string::npos; }));
+    return n;
+  };
+  const auto ready = [&] {
+    for (const auto* flows : {&flows_, &after_flows_})
+      for (const auto& f : *flows)
+        if (!f.is_ready())
+          return false;
+    return usable() >= want;
+  };
+  if (!step_until(ready, stage_.cluster().now() + come_up_patience))
+    return give_up(fmt::format("set-up: {} of {} QPs were usable after {} s, before any fault", usable(),
+                               want, come_up_patience.count()));
+  const auto old_zero = zero_;
+  zero_ = stage_.cluster().now();
+  for (auto& e : facts_.events)
+    e.at -= zero_ - old_zero;
+  for (auto& q : facts_.made_qps)
+    q.at -= zero_ - old_zero;
+  at_start_ = count();
+  return true;
+}
+
+play::counters play::count() {
+  counters all;
+  for (const auto& d : stage_.cluster().fabric().devices()) {
+    all.emplace_back("QPs of " + d.name, d.open_qps);
+    all.emplace_back("memory regions of " + d.name, d.open_mrs);
+  }
+  return all;
+}
+
+void play::sample_bytes() {
+  for (const auto& d : stage_.cluster().fabric().devices())
+    facts_.bytes.push_back({now(), d.name, d.bytes_sent});
+}
+
+// -- faults ---------------------------------------------------------------------------------------
+
+void play::plan() {
+  auto& world = stage_.cluster().world();
+  for (auto& f : flows_)
+    world.at(zero_ + f.spec().start, [&f] { f.begin(); });
+  sample_bytes();
+  for (const auto t : sample_times(what_))
+    if (t.count() > 0)
+      world.at(zero_ + t, [this] { sample_bytes(); });
+  std::set<std::string> hosts;
+  for (const auto& f : what_.faults) {
+    for (const auto& h : {f.host, f.from, f.to, f.device.substr(0, f.device.find('/'))})
+      if (!h.empty())
+        hosts.insert(h);
+    pending_faults_ += f.times;
+    if (f.after_completions)
+      counted_.emplace_back(&f, *f.after_completions);
+    else
+      for (std::uint64_t i = 0; i < f.times; ++i)
+        world.at(zero_ + *f.at + base::duration{f.every.count() * static_cast<std::int64_t>(i)} +
+                     base::duration{static_cast<std::int64_t>(
+                         random_.below(static_cast<std::uint64_t>(f.spread.count()) + 1))},
+                 [this, &f] { plan_fault(f); });
+  }
+  facts_.faulted_hosts.assign(hosts.begin(), hosts.end());
+}
+
+void play::plan_fault(const fault_spec& what) {
+  --pending_faults_;
+  const auto* kind = find_fault_kind(what.kind);
+  do_fault(what, kind->apply, "");
+  if (!what.lasts)
+    return;
+  ++undone_faults_;
+  stage_.cluster().world().at(stage_.cluster().now() + *what.lasts, [this, &what, kind] {
+    --undone_faults_;
+    do_fault(what, kind->undo, "over: ");
+  });
+}
+
+void play::do_fault(const fault_spec& what,
+                    const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
+                    const char* prefix) {
+  const auto text = prefix + find_fault_kind(what.kind)->words(what);
+  stage_.cluster().world().trace("fault: " + text);
+  if (const auto done = act(what, stage_); !done && failure_.empty())
+    failure_ = fmt::format("fault \"{}\" at {} ms cannot be done: {}", text,
+                           now() / std::chrono::milliseconds{1}, done.error().to_string());
+  facts_.faults.push_back({now(), text});
+  facts_.last_fault = now();
+  for (auto& r : rails_)
+    r.carried.reset();
+  watch_rails();
+}
+
+void play::batch_ended() {
+  std::vector<const fault_spec*> due;
+  std::erase_if(counted_, [&](const auto& c) {
+    std::uint64_t ended = 0;
+    for (const auto& f : flows_)
+      if (c.first->traffic.empty() || f.spec().name == c.first->traffic)
+        ended += f.ended();
+    if (ended < c.second)
+      return false;
+    due.push_back(c.first);
+    return true;
+  });
+  for (const auto* f : due) // not from inside a job of the lane
+    stage_.cluster().world().at(stage_.cluster().now(), [this, f] { plan_fault(*f); });
+}
+
+// -- the main part --------------------------------------------------------------------------------
+
+bool play::main_part() {
+  plan();
+  const auto over = [&] {
+    if (!failure_.empty())
+      return true;
+    if (undone_faults_ > 0 || pending_faults_ > counted_.size())
+      return false;
+    for (const auto& f : flows_)
+      if (!f.is_over() || now() < f.spec().start)
+        return false;
+    return true;
+  };
+  const bool good = step_until(over, zero_ + what_.time_limit);
+  if (!failure_.empty())
+    return give_up(failure_);
+  if (!good) {
+    std::string open;
+    for (const auto& f : flows_)
+      if (!f.is_over())
+        open += (open.empty() ? "" : ", ") + f.spec().name;
+    return give_up(fmt::format("time_limit_ms is over at {} ms; not at their end: {}",
+                               now() / std::chrono::milliseconds{1}, open.empty() ? "faults" : open));
+  }
+  for (const auto& [fault, n] : counted_)
+    return give_up(fmt::format("fault \"{}\" never happened: fewer than {} transfers ended",
+                               find_fault_kind(fault->kind)->words(*fault), n));
+  return true;
+}
+
+bool play::run() {
+  const bool good = come_up() && main_part() && every_rail_carries() && come_to_rest() && take_down();
+  facts_.ended = now();
+  facts_.fingerprint = stage_.cluster().world().fingerprint();
+  facts_.steps = stage_.cluster().world().steps();
+  facts_.trace = stage_.cluster().world().lines();
+  return good;
+}
+
+} // namespace actor_rdma::drill

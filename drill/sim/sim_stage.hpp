@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stage in the simulation: a cluster whose links, devices, control network and processes can be broken.
+// It remembers what is broken, so that nobody expects traffic where there can be none.
+#pragma once
+
+#include "drill/scenario.hpp"
+#include "drill/sim/cluster.hpp"
+#include "drill/stage.hpp"
+
+#include <functional>
+#include <map>
+#include <set>
+
+namespace actor_rdma::drill {
+
+class sim_stage final : public stage {
+public:
+  sim_stage(const scenario& what, std::uint64_t seed);
+
+  done set_link(const std::string& device, bool up) override;
+  done set_hang(const std::string& device, bool on) override;
+  done set_delay(const std::string& device, base::duration by) override;
+  done set_rate(const std::string& device, double gbit_s) override;
+  double usual_rate(const std::string& device) const override;
+  done cut_control(const std::string& a, const std::string& b) override;
+  done black_hole_control(const std::string& a, const std::string& b, bool on) override;
+  done set_control_latency(const std::string& from, const std::string& to, base::duration by) override;
+  base::duration usual_control_latency(const std::string& from, const std::string& to) const override;
+  done refuse_dials(const std::string& host, bool on) override;
+  done next_messages(const bootstrap::message_fault& what) override;
+  done kill_host(const std::string& host) override;
+  done restart_host(const std::string& host) override;
+  done freeze_host(const std::string& host, bool on) override;
+  done churn_memory(const std::string& host) override;
+
+  sim::cluster& cluster() noexcept { return cluster_; }
+  sim::machine& host(const std::string& name) { return *machines_.at(name); }
+  const std::map<std::string, sim::machine*>& hosts() const noexcept { return machines_; }
+  /// Whether nothing that lasts keeps these two devices of these hosts from carrying traffic.
+  bool can_carry(const std::string& from_device, const std::string& to_device) const;
+  /// How long the host was stopped after `since`.
+  base::duration frozen_after(const std::string& host, base::time_point since) const;
+
+  std::function<void(const sim::machine&)> killed;
+  std::function<void(const sim::machine&)> restarted;
+
+private:
+  struct freeze_span {
+    base::time_point from;
+    base::time_point to = base::time_never;
+  };
+
+  const scenario& what_;
+  sim::cluster cluster_;
+  std::map<std::string, sim::machine*> machines_;
+  std::set<std::pair<std::string, std::string>> holes_; ///< smaller name first
+  std::set<std::string> refusing_;
+  std::map<std::string, std::vector<freeze_span>> freezes_;
+};
+
+} // namespace actor_rdma::drill

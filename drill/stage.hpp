@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a fault can do to the world in which a scenario runs. The faults themselves are a table
+// (drill/fault_kinds.hpp) that knows this interface only, so that the same file means the same in the
+// simulation and wherever else there is a stage. A call answers why it could not be done; such a fault makes
+// the run unfinished.
+#pragma once
+
+#include "base/error.hpp"
+#include "base/time.hpp"
+#include "bootstrap/memory_channel.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace actor_rdma::drill {
+
+class stage {
+public:
+  virtual ~stage() = default;
+  using done = base::expected<void>;
+
+  virtual done set_link(const std::string& device, bool up) = 0;
+  virtual done set_hang(const std::string& device, bool on) = 0;
+  virtual done set_delay(const std::string& device, base::duration by) = 0;
+  virtual done set_rate(const std::string& device, double gbit_s) = 0;
+  /// What the scenario says the device's rate is.
+  virtual double usual_rate(const std::string& device) const = 0;
+
+  virtual done cut_control(const std::string& a, const std::string& b) = 0;
+  virtual done black_hole_control(const std::string& a, const std::string& b, bool on) = 0;
+  virtual done set_control_latency(const std::string& from, const std::string& to, base::duration by) = 0;
+  virtual base::duration usual_control_latency(const std::string& from, const std::string& to) const = 0;
+  virtual done refuse_dials(const std::string& host, bool on) = 0;
+  virtual done next_messages(const bootstrap::message_fault& what) = 0;
+
+  virtual done kill_host(const std::string& host) = 0;
+  /// A killed host again, as a new process at the same address.
+  virtual done restart_host(const std::string& host) = 0;
+  virtual done freeze_host(const std::string& host, bool on) = 0;
+  /// Registers memory that nobody uses and deregisters it again at once.
+  virtual done churn_memory(const std::string& host) = 0;
+};
+
+} // namespace actor_rdma::drill
