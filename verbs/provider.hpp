@@ -36,6 +36,7 @@ struct provider {
   int (*query_gid_ex)(ibv_context*, std::uint32_t port, std::uint32_t index, ibv_gid_entry*) = nullptr;
   /// Whether the network interface behind a GID is up; true where there is none (InfiniBand).
   bool (*interface_is_up)(ibv_context*, const ibv_gid_entry&) = nullptr;
+  int (*query_pkey)(ibv_context*, std::uint8_t port, int index, std::uint16_t*) = nullptr;
   ibv_pd* (*alloc_pd)(ibv_context*) = nullptr;
   int (*dealloc_pd)(ibv_pd*) = nullptr;
   ibv_mr* (*reg_mr)(ibv_pd*, void*, std::size_t, int) = nullptr;
@@ -43,9 +44,14 @@ struct provider {
   ibv_comp_channel* (*create_comp_channel)(ibv_context*) = nullptr;
   int (*destroy_comp_channel)(ibv_comp_channel*) = nullptr;
   ibv_cq* (*create_cq)(ibv_context*, int, void*, ibv_comp_channel*, int) = nullptr;
+  int (*resize_cq)(ibv_cq*, int) = nullptr;
   int (*destroy_cq)(ibv_cq*) = nullptr;
   int (*get_cq_event)(ibv_comp_channel*, ibv_cq**, void**) = nullptr;
   void (*ack_cq_events)(ibv_cq*, unsigned int) = nullptr;
+  ibv_srq* (*create_srq)(ibv_pd*, ibv_srq_init_attr*) = nullptr;
+  int (*modify_srq)(ibv_srq*, ibv_srq_attr*, int) = nullptr;
+  int (*query_srq)(ibv_srq*, ibv_srq_attr*) = nullptr;
+  int (*destroy_srq)(ibv_srq*) = nullptr;
   ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*) = nullptr;
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
   int (*query_qp)(ibv_qp*, ibv_qp_attr*, int, ibv_qp_init_attr*) = nullptr;

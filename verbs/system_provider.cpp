@@ -112,6 +112,7 @@ loaded load_table() {
   lib.load("ibv_ack_async_event", t.ack_async_event);
   lib.load("ibv_query_device", t.query_device);
   lib.load("ibv_query_gid", t.query_gid);
+  lib.load("ibv_query_pkey", t.query_pkey);
   lib.load("ibv_alloc_pd", t.alloc_pd);
   lib.load("ibv_dealloc_pd", t.dealloc_pd);
   lib.load("ibv_reg_mr", t.reg_mr);
@@ -119,9 +120,14 @@ loaded load_table() {
   lib.load("ibv_create_comp_channel", t.create_comp_channel);
   lib.load("ibv_destroy_comp_channel", t.destroy_comp_channel);
   lib.load("ibv_create_cq", t.create_cq);
+  lib.load("ibv_resize_cq", t.resize_cq);
   lib.load("ibv_destroy_cq", t.destroy_cq);
   lib.load("ibv_get_cq_event", t.get_cq_event);
   lib.load("ibv_ack_cq_events", t.ack_cq_events);
+  lib.load("ibv_create_srq", t.create_srq);
+  lib.load("ibv_modify_srq", t.modify_srq);
+  lib.load("ibv_query_srq", t.query_srq);
+  lib.load("ibv_destroy_srq", t.destroy_srq);
   lib.load("ibv_create_qp", t.create_qp);
   lib.load("ibv_modify_qp", t.modify_qp);
   lib.load("ibv_query_qp", t.query_qp);

@@ -54,6 +54,9 @@ int query_device(ibv_context* context, ibv_device_attr* out) {
   a.max_qp_rd_atom = a.max_qp_init_rd_atom = static_cast<int>(limits.max_qp_rd_atom);
   a.max_res_rd_atom = static_cast<int>(limits.max_res_rd_atom);
   a.atomic_cap = IBV_ATOMIC_NONE;
+  a.max_srq = static_cast<int>(limits.max_srq);
+  a.max_srq_wr = static_cast<int>(limits.max_srq_wr);
+  a.max_srq_sge = a.max_sge;
   a.max_pkeys = 1;
   a.local_ca_ack_delay = 12;
   a.phys_port_cnt = 1;
@@ -116,6 +119,15 @@ bool interface_is_up(ibv_context* context, const ibv_gid_entry& gid) {
   return row && row->interface_up;
 }
 
+int query_pkey(ibv_context*, std::uint8_t port, int index, std::uint16_t* out) {
+  if (port != 1 || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *out = 0xffff; // full membership of the default partition, the same in either byte order
+  return 0;
+}
+
 const char* wc_status_name(ibv_wc_status status) {
   static constexpr std::array<const char*, 24> names{"success",
                                                      "local length error",
@@ -149,6 +161,11 @@ const char* event_type_name(ibv_event_type type) {
   switch (type) {
   case IBV_EVENT_CQ_ERR: return "CQ error";
   case IBV_EVENT_QP_FATAL: return "local work queue catastrophic error";
+  case IBV_EVENT_QP_REQ_ERR: return "invalid request local work queue error";
+  case IBV_EVENT_COMM_EST: return "communication established";
+  case IBV_EVENT_SRQ_ERR: return "SRQ catastrophic error";
+  case IBV_EVENT_SRQ_LIMIT_REACHED: return "SRQ limit reached";
+  case IBV_EVENT_QP_LAST_WQE_REACHED: return "last WQE reached";
   case IBV_EVENT_QP_ACCESS_ERR: return "local access violation work queue error";
   case IBV_EVENT_PORT_ACTIVE: return "port active";
   case IBV_EVENT_PORT_ERR: return "port error";

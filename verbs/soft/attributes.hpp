@@ -18,6 +18,8 @@ namespace actor_rdma::verbs::soft {
                                ibv_gid_entry* out);
 /// Whether the network interface behind a GID is up.
 [[nodiscard]] bool interface_is_up(ibv_context* context, const ibv_gid_entry& gid);
+/// The partition key in network byte order; -1 and errno for an empty place.
+[[nodiscard]] int query_pkey(ibv_context* context, std::uint8_t port, int index, std::uint16_t* out);
 [[nodiscard]] const char* wc_status_name(ibv_wc_status status);
 [[nodiscard]] const char* event_type_name(ibv_event_type type);
 

@@ -4,6 +4,8 @@
 #include "verbs/soft/completion_queue.hpp"
 
 #include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/receive_table.hpp"
+#include "verbs/soft/tables.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,9 +13,11 @@
 
 namespace actor_rdma::verbs::soft {
 
-soft_cq::soft_cq(soft_context& owner, int capacity, void* user_context, soft_channel* notify_on)
-    : extended_cq{}, context_{owner}, line_{owner.rt().make_line()},
-      ring_{std::make_unique_for_overwrite<completion[]>(static_cast<std::size_t>(capacity))} {
+soft_cq::soft_cq(soft_context& owner, std::uint32_t index, int capacity, void* user_context,
+                 soft_channel* notify_on)
+    : extended_cq{}, context_{owner}, index_{index}, entry_{owner.rt().tables().cqs[index]},
+      line_{owner.rt().make_line()}, ring_{std::make_unique_for_overwrite<completion[]>(
+                                         static_cast<std::size_t>(capacity))} {
   context = &owner.context;
   channel = notify_on;
   cq_context = user_context;
@@ -32,6 +36,8 @@ soft_cq::~soft_cq() {
 }
 
 int soft_cq::retire(bool forced) {
+  if (users.load() != 0)
+    return EBUSY; // a forced close found a stopped process inside one of its queue pairs
   end_holds();
   context_.async_events().drop(async_events);
   auto* const notified = static_cast<soft_channel*>(channel);
@@ -45,8 +51,11 @@ int soft_cq::retire(bool forced) {
     notified->users.fetch_sub(1);
   std::lock_guard lock{mutex_};
   channel = nullptr;
-  if (!std::exchange(has_ended_, true))
+  if (!std::exchange(has_ended_, true)) {
     context_.device().allowances().cqs.give(1);
+    context_.rt().remove(static_cast<const watched&>(*this));
+    release_completion_queue(context_.rt().tables(), index_);
+  }
   return 0;
 }
 
@@ -65,6 +74,8 @@ void soft_cq::make_progress() {
 
 int soft_cq::poll(int limit, ibv_wc* out) {
   make_progress();
+  if (entry_.arrived.load(std::memory_order_relaxed) != 0)
+    collect();
   if (count_.load(std::memory_order_acquire) == 0)
     return 0;
   std::lock_guard lock{mutex_};
@@ -83,11 +94,15 @@ int soft_cq::poll(int limit, ibv_wc* out) {
 }
 
 void soft_cq::arm(bool solicited_only) {
+  collect(); // what was there before raises no event
   {
     std::lock_guard lock{mutex_};
     if (armed_ != armed::for_any)
       armed_ = solicited_only ? armed::for_solicited : armed::for_any;
+    entry_.armed.store(1, std::memory_order_seq_cst);
   }
+  if (entry_.arrived.load(std::memory_order_seq_cst) != 0)
+    collect(); // it came in between, and its sender may not have seen that we wait
   if (!context_.rt().is_virtual())
     line_->set_watched(true);
 }
@@ -102,7 +117,7 @@ bool soft_cq::push(std::span<const completion> completions, bool is_recv) {
 bool soft_cq::write(std::span<const completion> completions) {
   const auto capacity = static_cast<std::uint32_t>(cqe);
   auto count = count_.load(std::memory_order_relaxed);
-  bool any_error = false;
+  bool any_solicited = false;
   for (const auto& c : completions) {
     if (count == capacity || overrun_) {
       count_.store(count, std::memory_order_release);
@@ -112,13 +127,13 @@ bool soft_cq::write(std::span<const completion> completions) {
       }
       return false;
     }
-    auto at = head_ + count;
+    const auto at = head_ + count;
     ring_[at >= capacity ? at - capacity : at] = c;
     ++count;
-    any_error |= c.wc.status != IBV_WC_SUCCESS;
+    any_solicited |= c.wc.status != IBV_WC_SUCCESS || (c.release_to & is_solicited) != 0;
   }
   count_.store(count, std::memory_order_release);
-  notify(any_error);
+  notify(any_solicited);
   return true;
 }
 
@@ -129,10 +144,38 @@ void soft_cq::raise_error() {
   context_.raise(event, &async_events);
 }
 
-void soft_cq::notify(bool any_error) {
-  if (armed_ == armed::no || (armed_ == armed::for_solicited && !any_error))
+void soft_cq::collect() {
+  auto& t = context_.rt().tables();
+  std::lock_guard lock{mutex_};
+  for (auto at = take_arrivals(t, entry_); at != 0;) {
+    auto& slot = slot_at(t, at);
+    const auto next = slot.next.load(std::memory_order_relaxed);
+    const auto word = slot.word.load(std::memory_order_seq_cst);
+    slot.word.store(with_state(word, receive_state::delivered), std::memory_order_seq_cst);
+    if (const auto receiver = receivers_.find(claimer_of(word)); receiver != receivers_.end()) {
+      const auto c = receiver->second->make_receive_completion(at);
+      if (!(keeper_.is_empty() ? write({&c, 1}) : write_around({&c, 1}, true)))
+        receiver->second->drop_receive(at);
+    }
+    at = next;
+  }
+}
+
+void soft_cq::add_receiver(soft_qp& qp) {
+  std::lock_guard lock{mutex_};
+  receivers_[qp.slot_index()] = &qp;
+}
+
+void soft_cq::remove_receiver(const soft_qp& qp) noexcept {
+  std::lock_guard lock{mutex_};
+  receivers_.erase(qp.slot_index());
+}
+
+void soft_cq::notify(bool any_solicited) {
+  if (armed_ == armed::no || (armed_ == armed::for_solicited && !any_solicited))
     return;
   armed_ = armed::no;
+  entry_.armed.store(0, std::memory_order_seq_cst);
   if (!context_.rt().is_virtual())
     line_->set_watched(false);
   if (channel != nullptr)
@@ -140,22 +183,21 @@ void soft_cq::notify(bool any_error) {
 }
 
 int soft_cq::resize(int capacity) {
-  const auto size = static_cast<std::uint32_t>(capacity);
-  auto ring = std::make_unique_for_overwrite<completion[]>(size);
+  collect();
+  auto ring = std::make_unique_for_overwrite<completion[]>(static_cast<std::size_t>(capacity));
   std::lock_guard lock{mutex_};
   const auto count = count_.load(std::memory_order_relaxed);
-  if (count > size)
+  if (count > static_cast<std::uint32_t>(capacity))
     return EINVAL;
-  const auto old_size = static_cast<std::uint32_t>(cqe);
   for (std::uint32_t i = 0; i < count; ++i)
-    ring[i] = ring_[(head_ + i) % old_size];
+    ring[i] = ring_[(head_ + i) % static_cast<std::uint32_t>(cqe)];
   ring_ = std::move(ring);
   head_ = 0;
   cqe = capacity;
   return 0;
 }
 
-void soft_cq::purge(const soft_qp& qp) noexcept {
+void soft_cq::purge(const soft_qp& qp, bool only_receives) {
   std::lock_guard lock{mutex_};
   keeper_.forget(&qp);
   const auto capacity = static_cast<std::uint32_t>(cqe);
@@ -163,7 +205,7 @@ void soft_cq::purge(const soft_qp& qp) noexcept {
   std::uint32_t kept = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto& c = ring_[(head_ + i) % capacity];
-    if (c.qp != &qp)
+    if (c.qp != &qp || (only_receives && (c.release_to & frees_receive) == 0))
       ring_[(head_ + kept++) % capacity] = c;
   }
   count_.store(kept, std::memory_order_release);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A completion queue: a bounded ring of completions, the channel that it wakes, and the timeline of the work
-// that will end in it. Completions are only ever written by the process that owns the queue.
+// that will end in it. Completions are only ever written by the process that owns the queue. Receives that
+// peers finished wait on a list in the shared tables until the owner looks.
 #pragma once
 
 #include "verbs/soft/event_queue.hpp"
@@ -12,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -26,14 +28,21 @@ class soft_qp;
 struct completion {
   ibv_wc wc;
   soft_qp* qp; // outlives it: a queue pair that goes takes its completions along, or leaves them without it
-  std::uint64_t release_to; // the send queue is free up to here once this is polled
+  std::uint64_t release_to; // the send queue is free up to here once this is polled; or a receive's slot
 };
+/// In `release_to`: it is the slot of a receive.
+inline constexpr std::uint64_t frees_receive = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t is_solicited = std::uint64_t{1} << 62;
 
 class hold_timer;
 
-class soft_cq : public extended_cq, public owned_object {
+class soft_cq : public extended_cq,
+                public owned_object,
+                public watched,
+                public std::enable_shared_from_this<soft_cq> {
 public:
-  soft_cq(soft_context& owner, int capacity, void* user_context, soft_channel* notify);
+  /// The slot in the tables is claimed.
+  soft_cq(soft_context& owner, std::uint32_t index, int capacity, void* user_context, soft_channel* notify);
   ~soft_cq() override;
   [[nodiscard]] static soft_cq& of(ibv_cq* cq) noexcept { return *static_cast<soft_cq*>(cq); }
 
@@ -41,10 +50,18 @@ public:
   void arm(bool solicited_only);
   /// False when one of them found no room: the queue is then in error, and so is the queue pair.
   [[nodiscard]] bool push(std::span<const completion> completions, bool is_recv = false);
+  /// Brings in the receives that peers finished.
+  void collect();
+  void look() override { collect(); }
   /// Keeps what waits. 0, or EINVAL when that is more than there would be room for.
   [[nodiscard]] int resize(int capacity);
-  /// Takes away what a queue pair wrote: it is reset or destroyed.
-  void purge(const soft_qp& qp) noexcept;
+
+  /// From now on receives of this queue pair end here.
+  void add_receiver(soft_qp& qp);
+  void remove_receiver(const soft_qp& qp) noexcept;
+  [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
+  /// Takes away what a queue pair wrote: it is reset or destroyed. The slots of its receives are not freed.
+  void purge(const soft_qp& qp, bool only_receives = false);
 
   // Rules. Where nothing is held this costs a look at an empty list.
   /// Keeps a completion back, or the place of one that is absent.
@@ -67,8 +84,8 @@ public:
 
 private:
   enum class armed : std::uint8_t { no, for_any, for_solicited };
-  /// Errors count as solicited, successes of a requester do not.
-  void notify(bool any_error);
+  /// With the lock. Errors count as solicited, successes of a requester do not.
+  void notify(bool any_solicited);
   void make_progress();
   [[nodiscard]] bool write(std::span<const completion> completions);
   [[nodiscard]] bool write_around(std::span<const completion> completions, bool is_recv);
@@ -77,8 +94,11 @@ private:
   void end_holds() noexcept;
 
   soft_context& context_;
+  const std::uint32_t index_;
+  layout::cq_entry& entry_;
   const std::shared_ptr<timeline> line_;
   std::mutex mutex_;
+  std::map<std::uint32_t, soft_qp*> receivers_; // by slot
   std::unique_ptr<completion[]> ring_;
   std::uint32_t head_ = 0;
   std::atomic<std::uint32_t> count_{0};

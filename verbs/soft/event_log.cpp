@@ -31,7 +31,7 @@ struct record {
 };
 static_assert(sizeof(record) <= sizeof(std::array<std::uint64_t, layout::log_words>));
 
-constexpr std::array<const char*, 22> names{"attach",
+constexpr std::array<const char*, 23> names{"attach",
                                             "detach",
                                             "link_down",
                                             "link_up",
@@ -52,8 +52,9 @@ constexpr std::array<const char*, 22> names{"attach",
                                             "async_event",
                                             "qp_created",
                                             "qp_destroyed",
-                                            "rule"};
-static_assert(names.size() == static_cast<std::size_t>(log_kind::rule) + 1);
+                                            "rule",
+                                            "receiver_not_ready"};
+static_assert(names.size() == static_cast<std::size_t>(log_kind::receiver_not_ready) + 1);
 
 log_entry to_entry(const layout::tables& t, const record& r) {
   log_entry e;

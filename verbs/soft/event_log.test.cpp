@@ -57,9 +57,9 @@ TEST_CASE("a reader never sees half an entry, whoever writes beside it") {
 
 TEST_CASE("every kind of entry has a name of its own") {
   std::set<std::string> names;
-  for (int i = 0; i <= static_cast<int>(log_kind::qp_destroyed); ++i)
+  for (int i = 0; i <= static_cast<int>(log_kind::receiver_not_ready); ++i)
     names.insert(to_string(static_cast<log_kind>(i)));
-  CHECK(names.size() == static_cast<std::size_t>(log_kind::qp_destroyed) + 1);
+  CHECK(names.size() == static_cast<std::size_t>(log_kind::receiver_not_ready) + 1);
   CHECK(names.count("unknown") == 0);
   CHECK(std::string{to_string(static_cast<log_kind>(200))} == "unknown");
 }

@@ -26,14 +26,15 @@ namespace actor_rdma::verbs::soft {
 enum class nic_mode : std::uint8_t { immediate, paced, null };
 
 /// What one device grants at most; reported by query_device and enforced. More objects than there may be are
-/// ENOMEM, an object that is too large is EINVAL. Each may be made smaller than what stands here, not larger;
-/// max_cq and max_mr_size may be anything.
+/// ENOMEM, an object that is too large is EINVAL. Each may be made smaller than what stands here, not larger.
 struct device_limits {
   std::uint32_t max_qp = 1U << 16;
   std::uint32_t max_qp_wr = 16384; ///< of a send queue, of a receive queue
   std::uint32_t max_sge = 4;
-  std::uint32_t max_cq = 1U << 16;
+  std::uint32_t max_cq = 1U << 14;
   std::uint32_t max_cqe = 1U << 20;
+  std::uint32_t max_srq = 1U << 14;
+  std::uint32_t max_srq_wr = 16384;
   std::uint32_t max_mr = 1U << 15;
   std::uint64_t max_mr_size = UINT64_MAX >> 1; ///< bytes
   std::uint32_t max_qp_rd_atom = 16;           ///< READs and atomics of one queue pair, in each direction
@@ -103,7 +104,8 @@ enum class log_kind : std::uint8_t {
   async_event,
   qp_created,
   qp_destroyed,
-  rule ///< a fault rule decided something
+  rule,              ///< a fault rule decided something
+  receiver_not_ready ///< no receive was posted for a WR; the first of a series of such answers
 };
 const char* to_string(log_kind) noexcept;
 

@@ -95,6 +95,14 @@ bool wait_for_queue_pair(layout::tables& tables, const layout::process_entry& ow
       observe(tables, [&](const auto&, std::uint64_t target) { return target >> 32 == wanted; }), own);
 }
 
+bool is_at_work_on_queue_pair(layout::tables& tables, const layout::process_entry& own,
+                              std::uint32_t qp_index) {
+  const auto wanted = std::uint64_t{qp_index} + 1;
+  const auto busy =
+      observe(tables, [&](const auto&, std::uint64_t target) { return target >> 32 == wanted; });
+  return std::any_of(busy.begin(), busy.end(), [&](const observed& o) { return !is_over(o, own); });
+}
+
 bool wait_for_memory_region(layout::tables& tables, const layout::process_entry& own,
                             std::uint32_t mr_index) {
   const auto wanted = std::uint64_t{mr_index} + 1;

@@ -25,14 +25,19 @@ public:
 
   /// Published before the caller checks QP and MR. Costs a locked instruction only when the target changes.
   void target(std::uint32_t qp_index, std::uint32_t mr_index) noexcept {
-    const auto word = (std::uint64_t{qp_index} + 1) << 32 | (std::uint64_t{mr_index} + 1);
+    publish((std::uint64_t{qp_index} + 1) << 32 | (std::uint64_t{mr_index} + 1));
+  }
+  /// The same for a queue pair alone, whatever memory it will turn out to use.
+  void target_queue_pair(std::uint32_t qp_index) noexcept { publish((std::uint64_t{qp_index} + 1) << 32); }
+
+private:
+  void publish(std::uint64_t word) noexcept {
     if (word != current_) {
       current_ = word;
       slot_->target.store(word, std::memory_order_seq_cst);
     }
   }
 
-private:
   layout::hazard_slot* slot_;
   std::uint64_t current_ = 0;
 };
@@ -45,6 +50,9 @@ inline constexpr std::chrono::milliseconds hazard_patience{150};
 /// marked it.
 [[nodiscard]] bool wait_for_queue_pair(layout::tables& tables, const layout::process_entry& own,
                                        std::uint32_t qp_index);
+/// Whether some thread of some process may be at work on it at this moment.
+[[nodiscard]] bool is_at_work_on_queue_pair(layout::tables& tables, const layout::process_entry& own,
+                                            std::uint32_t qp_index);
 /// The same for a memory region; threads of the own process may use it as local memory too.
 [[nodiscard]] bool wait_for_memory_region(layout::tables& tables, const layout::process_entry& own,
                                           std::uint32_t mr_index);

@@ -24,12 +24,15 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 5;                // changes with anything below
+inline constexpr std::uint32_t version = 6;                // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
 inline constexpr std::uint32_t max_qps = 1U << 16;
 inline constexpr std::uint32_t max_mrs = 1U << 15;
+inline constexpr std::uint32_t max_cqs = 1U << 14;
+inline constexpr std::uint32_t max_receive_units = 1U << 19; // 32 MiB, touched only as far as it is used
+inline constexpr std::uint32_t units_per_block = 4;          // receive units are taken by blocks
 inline constexpr std::uint32_t hazards_per_process =
     32; // threads of one process that execute work at one time
 inline constexpr std::uint32_t log_capacity = 1U << 14;
@@ -59,7 +62,9 @@ struct alignas(64) process_entry {
   pthread_mutex_t life;
   /// Futex on which the engine sleeps; changed and woken when something in the tables needs it.
   alignas(64) std::atomic<std::uint32_t> attention;
-  std::atomic<std::uint32_t> remote_errors; // a peer moved one of our queue pairs to ERR
+  std::atomic<std::uint32_t>
+      remote_errors;                   // a peer moved one of our queue pairs to ERR, or left a sign on it
+  std::atomic<std::uint32_t> arrivals; // in a completion queue that waits, or a receive queue is at its limit
   std::array<hazard_slot, hazards_per_process> hazards;
 };
 
@@ -106,9 +111,66 @@ struct alignas(64) qp_entry {
   std::atomic<std::uint32_t> dest_qpn;
   std::atomic<std::uint32_t> dest_device;
   std::atomic<std::uint32_t> access;
-  std::atomic<std::uint32_t> max_dest_reads;
-  std::atomic<std::uint32_t> path_mtu;     // bytes
-  std::atomic<std::uint32_t> expected_psn; // advanced by whoever executes the connected requester's work
+  std::atomic<std::uint8_t> max_dest_reads;
+  std::atomic<std::uint8_t> rnr_timer;      // as in ibv_qp_attr
+  std::atomic<std::uint16_t> path_mtu;      // bytes
+  std::atomic<std::uint32_t> expected_psn;  // advanced by whoever executes the connected requester's work
+  std::atomic<std::uint32_t> signs;         // qp_sign bits that requesters leave for the owner
+  std::atomic<std::uint32_t> receive_queue; // its first unit, 0: none yet
+  std::atomic<std::uint32_t> receive_cq;    // index + 1
+  /// The message that is being received: generation << 32 | slot's unit << 1 | whether somebody is at work on
+  /// it. 0, or another generation, is none. The lock of one connection's receiving, which is only ever tried.
+  std::atomic<std::uint64_t> receiving;
+};
+
+enum qp_sign : std::uint32_t {
+  established = 1,     ///< a message arrived in RTR
+  invalid_request = 2, ///< why it is in ERR: if nothing is said, an access error
+  told_by_receive = 4, ///< why it is in ERR: the completion of a receive says it
+  no_room = 8          ///< why it is in ERR: a receive's completion found its queue full
+};
+
+/// Where receives complete. A requester adds the slot of a finished receive to the list; the owner takes the
+/// whole list at once, so it never waits for anybody.
+struct alignas(64) cq_entry {
+  std::atomic<std::uint32_t> owner;               // process index + 1, 0: free
+  std::atomic<std::uint32_t> armed;               // tell the owner's engine of arrivals
+  alignas(64) std::atomic<std::uint32_t> arrived; // unit of the slot that came last, 0: none
+};
+
+/// A receive queue begins with two units of this; the ring of units and the slots follow. `head` and `tail`
+/// count without end. What is in the ring between them was posted and not yet claimed, or its claimer has
+/// not yet moved the head, which anybody may do for it.
+struct alignas(64) receive_ring {
+  std::atomic<std::uint32_t> tail;          // written by the owner
+  std::atomic<std::uint32_t> limit;         // of a shared queue: 0 is none
+  std::atomic<std::uint32_t> limit_reached; // for the owner to see
+  std::atomic<std::uint32_t> pd;
+  std::atomic<std::uint32_t> mask; // of the ring
+  alignas(64) std::atomic<std::uint32_t> head;
+};
+
+/// One receive. `word` is ticket << 32 | QP index << 16 | state, where the ticket is the place in the ring.
+/// The owner writes the rest before it posts, the claimer writes the result before it says that it is done.
+struct alignas(64) receive_slot {
+  std::atomic<std::uint64_t> word;
+  std::uint64_t wr_id;
+  std::atomic<std::uint32_t> next; // in a completion queue's list of arrivals
+  std::uint32_t byte_len;
+  std::uint32_t imm_data;
+  std::uint32_t src_qpn;
+  std::uint8_t status; // ibv_wc_status
+  std::uint8_t opcode; // ibv_wc_opcode
+  std::uint8_t flags;  // receive_flag
+  std::uint8_t num_sge;
+  // The pieces follow: the first in this unit, more in a second one.
+};
+inline constexpr std::size_t receive_pieces_offset = 40;
+
+enum receive_flag : std::uint8_t { with_imm = 1, solicited = 2 };
+
+struct alignas(64) receive_unit {
+  std::array<std::byte, 64> bytes;
 };
 
 /// `state` is generation << 32 | rkey while the region lives, and 0 when it does not.
@@ -159,6 +221,8 @@ struct alignas(64) header {
   std::uint32_t mr_scatter;
   std::atomic<std::uint32_t> next_qp; // where the search for a free slot begins: not soon where one was freed
   std::atomic<std::uint32_t> next_mr;
+  std::atomic<std::uint32_t> next_cq;
+  std::atomic<std::uint32_t> first_free_block; // a hint: none is free before it
   std::atomic<std::uint32_t> next_pd;
   std::atomic<std::uint32_t> device_slots;             // no slot from here on has ever been used
   alignas(64) std::atomic<std::uint32_t> change_epoch; // counts control changes
@@ -175,15 +239,21 @@ struct tables {
   std::array<device_entry, max_devices> devices;
   std::array<qp_entry, max_qps> qps;
   std::array<mr_entry, max_mrs> mrs;
+  std::array<cq_entry, max_cqs> cqs;
+  std::array<std::atomic<std::uint32_t>, max_receive_units / units_per_block> block_owners; // process + 1
   std::array<log_slot, log_capacity> log;
   std::array<rule_slot, max_rules> rules;
   std::array<raised_slot, raised_capacity> raised;
+  // The rest has no pages until they are asked for.
+  alignas(4096) std::array<receive_unit, max_receive_units> receive_units;
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(hazard_slot) == 64 && sizeof(qp_entry) == 64 && sizeof(mr_entry) == 64);
-static_assert(sizeof(tables) < (16U << 20));
+static_assert(offsetof(receive_slot, num_sge) < receive_pieces_offset && sizeof(receive_slot) == 64 &&
+              sizeof(receive_ring) == 2 * sizeof(receive_unit));
+static_assert(offsetof(tables, receive_units) < (16U << 20) && sizeof(tables) < (64U << 20));
 
 } // namespace layout
 } // namespace actor_rdma::verbs::soft

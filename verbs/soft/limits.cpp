@@ -22,7 +22,10 @@ constexpr checked_limit limits_of_objects[] = {
     {"max_qp", &device_limits::max_qp, 0},
     {"max_qp_wr", &device_limits::max_qp_wr, 1},
     {"max_sge", &device_limits::max_sge, 1},
+    {"max_cq", &device_limits::max_cq, 0},
     {"max_cqe", &device_limits::max_cqe, 1},
+    {"max_srq", &device_limits::max_srq, 0},
+    {"max_srq_wr", &device_limits::max_srq_wr, 1},
     {"max_mr", &device_limits::max_mr, 0},
     {"max_qp_rd_atom", &device_limits::max_qp_rd_atom, 0},
     {"max_res_rd_atom", &device_limits::max_res_rd_atom, 0},
@@ -32,7 +35,8 @@ constexpr checked_limit limits_of_objects[] = {
 
 std::string check_options(const device_options& options) {
   constexpr device_limits most;
-  static_assert(most.max_qp == layout::max_qps && most.max_mr == layout::max_mrs);
+  static_assert(most.max_qp == layout::max_qps && most.max_mr == layout::max_mrs &&
+                most.max_cq == layout::max_cqs);
   for (const auto& limit : limits_of_objects) {
     const auto value = options.limits.*limit.value;
     const auto greatest = most.*limit.value;

@@ -33,6 +33,7 @@ struct device_allowances {
   allowance qps;
   allowance cqs;
   allowance mrs;
+  allowance srqs;
   allowance reads; // as a responder
 };
 

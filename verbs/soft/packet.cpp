@@ -28,7 +28,7 @@ bool packet::is_link_down() const noexcept {
 }
 
 void packet::shuffle(base::rng& random, nanos over) {
-  if (what_.is_read || what_.packets < 2 || !what_.moves_payload)
+  if (what_.is_read || message_ || what_.packets < 2 || !what_.moves_payload)
     return;
   pieces_.resize(what_.packets);
   std::iota(pieces_.begin(), pieces_.end(), 0U);
@@ -59,7 +59,10 @@ verdict packet::land(copy_budget& budget) {
     return land_piece(at_work, budget);
   const ibv_sge bytes{reinterpret_cast<std::uintptr_t>(payload_.data()), what_.length, 0};
   region_cache cache;
-  return serve(rt_, at_work, to_, what_, {&bytes, 1}, cache, done_, budget);
+  region_cache receives;
+  return message_
+             ? serve_message(rt_, at_work, to_, what_, *message_, {&bytes, 1}, cache, receives, done_, budget)
+             : serve(rt_, at_work, to_, what_, {&bytes, 1}, cache, done_, budget);
 }
 
 void packet::run(nanos now, nanos, copy_budget& budget) {
@@ -77,7 +80,7 @@ void packet::run(nanos now, nanos, copy_budget& budget) {
   const bool has_landed = result == verdict::executed && !what_.is_read && !is_known;
   if (has_landed || result != verdict::executed || is_known)
     log(now, has_landed ? log_kind::landed_late : log_kind::dropped_late,
-        result == verdict::executed || result == verdict::lost
+        result == verdict::executed || result == verdict::lost || result == verdict::not_ready
             ? 0U
             : static_cast<std::uint32_t>(status_of(result)));
   if (const auto sender = from_.sender.lock(); sender)

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace actor_rdma::verbs::soft {
@@ -43,7 +44,8 @@ public:
   /// A write's payload becomes visible in pieces of one packet's size, in an order that the seed shuffles,
   /// over this time. The last of them completes the request.
   void shuffle(base::rng& random, nanos over);
-
+  /// It is a message: it takes a receive where it lands.
+  void takes_receive(const message& with) { message_ = with; }
   void launch(nanos lands_at);
   void run(nanos now, nanos until, copy_budget& budget) override;
 
@@ -58,6 +60,7 @@ private:
   const responder to_;
   const request what_;
   const logged_work work_;
+  std::optional<message> message_;
   std::vector<std::byte> payload_;
   std::uint64_t done_ = 0;
   bool is_duplicate_ = false;

@@ -7,6 +7,7 @@
 #include "verbs/soft/completion_queue.hpp"
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/rules/ruled_verbs.hpp"
+#include "verbs/soft/shared_receive_queue.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
@@ -69,7 +70,11 @@ int get_async_event(ibv_context* context, ibv_async_event* out) {
 void ack_async_event(ibv_async_event* event) {
   switch (event->event_type) {
   case IBV_EVENT_CQ_ERR: soft_cq::of(event->element.cq).async_events.acknowledge(1); break;
+  case IBV_EVENT_SRQ_LIMIT_REACHED: soft_srq::of(event->element.srq).async_events.acknowledge(1); break;
   case IBV_EVENT_QP_FATAL:
+  case IBV_EVENT_QP_REQ_ERR:
+  case IBV_EVENT_COMM_EST:
+  case IBV_EVENT_QP_LAST_WQE_REACHED:
   case IBV_EVENT_QP_ACCESS_ERR: soft_qp::of(event->element.qp).acknowledge_async_event(); break;
   default: break; // of ports: nobody waits for those
   }
@@ -143,9 +148,17 @@ ibv_cq* create_cq(ibv_context* context, int entries, void* user, ibv_comp_channe
   const auto& limits = c.device().limits();
   if (entries < 1 || static_cast<std::uint32_t>(entries) > limits.max_cqe || vector != 0)
     return refuse(EINVAL);
-  if (!c.device().allowances().cqs.take(1, limits.max_cq))
+  auto& free_cqs = c.device().allowances().cqs;
+  if (!free_cqs.take(1, limits.max_cq))
     return refuse(ENOMEM);
-  return c.own(std::make_shared<soft_cq>(c, entries, user, static_cast<soft_channel*>(channel)));
+  const auto index = claim_completion_queue(c.rt().tables(), c.rt().process_index());
+  if (!index) {
+    free_cqs.give(1);
+    return refuse(ENOMEM);
+  }
+  auto cq = std::make_shared<soft_cq>(c, *index, entries, user, static_cast<soft_channel*>(channel));
+  c.rt().add(std::static_pointer_cast<watched>(cq));
+  return c.own(std::move(cq));
 }
 
 int destroy_cq(ibv_cq* cq) {
@@ -175,6 +188,40 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   return 0;
 }
 
+// -- shared receive queues
+// ------------------------------------------------------------------------------------------
+
+ibv_srq* create_srq(ibv_pd* handle, ibv_srq_init_attr* wanted) {
+  auto& pd = static_cast<soft_pd&>(*handle);
+  auto& c = soft_context::of(pd.context);
+  const auto& limits = c.device().limits();
+  auto& attr = wanted->attr;
+  if (attr.max_wr == 0 || attr.max_wr > limits.max_srq_wr || attr.max_sge > limits.max_sge)
+    return refuse(EINVAL);
+  attr.max_sge = std::max(attr.max_sge, 1U);
+  if (!c.device().allowances().srqs.take(1, limits.max_srq))
+    return refuse(ENOMEM);
+  auto srq = std::make_shared<soft_srq>(c, pd, *wanted);
+  if (!srq->open()) {
+    c.device().allowances().srqs.give(1);
+    return refuse(ENOMEM);
+  }
+  return c.own(std::move(srq));
+}
+
+int modify_srq(ibv_srq* srq, ibv_srq_attr* wanted, int mask) {
+  return soft_srq::of(srq).modify(*wanted, mask);
+}
+
+int query_srq(ibv_srq* srq, ibv_srq_attr* out) {
+  soft_srq::of(srq).query(*out);
+  return 0;
+}
+
+int destroy_srq(ibv_srq* srq) {
+  return destroy(soft_srq::of(srq));
+}
+
 // -- queue pairs
 // ----------------------------------------------------------------------------------------------------
 
@@ -182,7 +229,7 @@ ibv_qp* create_qp(ibv_pd* handle, ibv_qp_init_attr* wanted) {
   auto& pd = static_cast<soft_pd&>(*handle);
   auto& c = soft_context::of(pd.context);
   auto& cap = wanted->cap;
-  if (wanted->qp_type != IBV_QPT_RC || wanted->srq != nullptr)
+  if (wanted->qp_type != IBV_QPT_RC)
     return refuse(EOPNOTSUPP);
   const auto& limits = c.device().limits();
   if (wanted->send_cq == nullptr || wanted->recv_cq == nullptr || cap.max_send_wr > limits.max_qp_wr ||
@@ -191,6 +238,10 @@ ibv_qp* create_qp(ibv_pd* handle, ibv_qp_init_attr* wanted) {
     return refuse(EINVAL);
   cap.max_send_wr = std::max(cap.max_send_wr, 1U);
   cap.max_send_sge = std::max(cap.max_send_sge, 1U);
+  if (wanted->srq != nullptr)
+    cap.max_recv_wr = cap.max_recv_sge = 0;
+  else if (cap.max_recv_wr != 0)
+    cap.max_recv_sge = std::max(cap.max_recv_sge, 1U);
   auto& free_qps = c.device().allowances().qps;
   if (!free_qps.take(1, limits.max_qp))
     return refuse(ENOMEM);
@@ -236,6 +287,7 @@ provider make_provider() {
   p.query_gid = ruled<verb::query_gid, query_gid, reports::minus_one>;
   p.query_gid_ex = ruled<verb::query_gid, query_gid_ex>;
   p.interface_is_up = interface_is_up;
+  p.query_pkey = query_pkey;
   p.alloc_pd = ruled<verb::alloc_pd, alloc_pd>;
   p.dealloc_pd = ruled<verb::dealloc_pd, dealloc_pd>;
   p.reg_mr = ruled<verb::reg_mr, reg_mr>;
@@ -244,10 +296,15 @@ provider make_provider() {
   p.destroy_comp_channel = ruled<verb::destroy_comp_channel, destroy_comp_channel>;
   p.create_cq = ruled<verb::create_cq, create_cq>;
   p.destroy_cq = ruled<verb::destroy_cq, destroy_cq>;
+  p.resize_cq = resize_cq;
   p.get_cq_event = [](ibv_comp_channel* channel, ibv_cq** cq, void** user) {
     return get_cq_event_by_rules(channel, cq, user, get_cq_event);
   };
   p.ack_cq_events = ack_cq_events;
+  p.create_srq = create_srq;
+  p.modify_srq = modify_srq;
+  p.query_srq = query_srq;
+  p.destroy_srq = destroy_srq;
   p.create_qp = ruled<verb::create_qp, create_qp>;
   p.modify_qp = [](ibv_qp* qp, ibv_qp_attr* wanted, int mask) {
     return modify_by_rules(qp, wanted, mask, modify_qp);
@@ -268,13 +325,11 @@ void set_data_path(soft_context& context) noexcept {
   };
   ops.poll_cq = ruled<verb::poll_cq, poll_cq, reports::negative>;
   ops.req_notify_cq = ruled<verb::req_notify_cq, req_notify_cq>;
-  ops.post_recv = [](ibv_qp*, ibv_recv_wr* first, ibv_recv_wr** bad) {
-    *bad = first;
-    return EOPNOTSUPP;
+  ops.post_recv = [](ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
+    return soft_qp::of(qp).post_recv(first, bad);
   };
-  ops.post_srq_recv = [](ibv_srq*, ibv_recv_wr* first, ibv_recv_wr** bad) {
-    *bad = first;
-    return EOPNOTSUPP;
+  ops.post_srq_recv = [](ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) {
+    return soft_srq::of(srq).post(first, bad);
   };
 }
 

@@ -9,26 +9,43 @@
 
 namespace actor_rdma::verbs::soft {
 
+namespace {
+
+constexpr ibv_wc_opcode opcode_of(std::uint8_t wr_opcode) noexcept {
+  constexpr ibv_wc_opcode of[] = {IBV_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE, IBV_WC_SEND,     IBV_WC_SEND,
+                                  IBV_WC_RDMA_READ,  IBV_WC_COMP_SWAP,  IBV_WC_FETCH_ADD};
+  static_assert(IBV_WR_RDMA_WRITE == 0 && IBV_WR_RDMA_WRITE_WITH_IMM == 1 && IBV_WR_SEND == 2 &&
+                IBV_WR_SEND_WITH_IMM == 3 && IBV_WR_RDMA_READ == 4 && IBV_WR_ATOMIC_CMP_AND_SWP == 5 &&
+                IBV_WR_ATOMIC_FETCH_AND_ADD == 6);
+  return of[wr_opcode];
+}
+
+} // namespace
+
+/// Only status, wr_id, qp_num and vendor_err mean anything in an error completion: let nobody rely on the
+/// others.
+void soft_qp::fill_with_garbage(ibv_wc& wc) {
+  wc.opcode = static_cast<ibv_wc_opcode>(garbage_.next() & 0xff);
+  wc.byte_len = static_cast<std::uint32_t>(garbage_.next());
+  wc.imm_data = static_cast<std::uint32_t>(garbage_.next());
+  wc.src_qp = static_cast<std::uint32_t>(garbage_.next());
+  wc.wc_flags = static_cast<unsigned>(garbage_.next());
+  wc.pkey_index = static_cast<std::uint16_t>(garbage_.next());
+  wc.slid = static_cast<std::uint16_t>(garbage_.next());
+  wc.sl = static_cast<std::uint8_t>(garbage_.next());
+  wc.dlid_path_bits = static_cast<std::uint8_t>(garbage_.next());
+}
+
 completion soft_qp::make_completion(std::uint64_t wr, ibv_wc_status status) {
   const auto& slot = ring_[wr];
   completion c{};
   c.qp = this;
   c.release_to = wr + 1;
   if (status != IBV_WC_SUCCESS) {
-    // Only status, wr_id, qp_num and vendor_err mean anything in an error completion: let nobody rely on the
-    // others.
-    c.wc.opcode = static_cast<ibv_wc_opcode>(garbage_.next() & 0xff);
-    c.wc.byte_len = static_cast<std::uint32_t>(garbage_.next());
-    c.wc.imm_data = static_cast<std::uint32_t>(garbage_.next());
-    c.wc.src_qp = static_cast<std::uint32_t>(garbage_.next());
-    c.wc.wc_flags = static_cast<unsigned>(garbage_.next());
-    c.wc.pkey_index = static_cast<std::uint16_t>(garbage_.next());
-    c.wc.slid = static_cast<std::uint16_t>(garbage_.next());
-    c.wc.sl = static_cast<std::uint8_t>(garbage_.next());
-    c.wc.dlid_path_bits = static_cast<std::uint8_t>(garbage_.next());
+    fill_with_garbage(c.wc);
     c.wc.vendor_err = 0x500 + static_cast<std::uint32_t>(status);
   } else {
-    c.wc.opcode = slot.is_read ? IBV_WC_RDMA_READ : IBV_WC_RDMA_WRITE;
+    c.wc.opcode = opcode_of(slot.opcode);
     c.wc.byte_len = slot.length;
   }
   c.wc.wr_id = slot.wr_id;
@@ -61,10 +78,10 @@ void soft_qp::complete_success(std::uint64_t wr) {
 }
 
 void soft_qp::fail_head(ibv_wc_status status, nanos now) {
-  const auto kind = status == IBV_WC_RETRY_EXC_ERR ? log_kind::retry_exceeded
-                    : status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR
-                        ? log_kind::local_protection_error
-                        : log_kind::remote_access_error;
+  const auto kind =
+      status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ? log_kind::retry_exceeded
+      : status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_LOC_LEN_ERR      ? log_kind::local_protection_error
+                                                                           : log_kind::remote_access_error;
   log(now, kind, done_, static_cast<std::uint32_t>(status));
   auto c = make_completion(done_, status);
   if (const auto* const fate = rules_.find(done_); fate != nullptr && fate->is_garbage)
@@ -72,10 +89,12 @@ void soft_qp::fail_head(ibv_wc_status status, nanos now) {
   enter_error();
   send_cq_.hurry(*this);
   ++done_;
-  if (!send_cq_.push({&c, 1}))
+  if (!send_cq_.push({&c, 1})) {
     overrun();
-  else
-    flush(now);
+    return;
+  }
+  flush(now);
+  flush_receives(now);
 }
 
 void soft_qp::enter_error() noexcept {
@@ -112,7 +131,8 @@ void soft_qp::flush(nanos now, bool is_marker) {
 void soft_qp::drop_work() noexcept {
   if (is_hung_)
     device().stuck_wrs.fetch_sub(stuck_, std::memory_order_relaxed);
-  is_hung_ = is_lost_ = is_failing_ = is_retrying_ = false;
+  is_hung_ = is_lost_ = is_not_ready_ = is_failing_ = is_retrying_ = false;
+  not_ready_count_ = 0;
   stuck_ = 0;
   done_ = landed_ = sent_ = posted_;
   packets_.clear(); // those on the wire travel on
@@ -129,6 +149,7 @@ void soft_qp::overrun() {
   enter_error();
   drop_work();
   raise(IBV_EVENT_QP_FATAL);
+  flush_receives(context_.rt().now());
 }
 
 void soft_qp::adopt_remote_error(nanos now) {
@@ -138,12 +159,18 @@ void soft_qp::adopt_remote_error(nanos now) {
 }
 
 void soft_qp::notice_remote_error(nanos now) {
+  read_signs();
   const bool is_connected = current_state() == IBV_QPS_RTR || current_state() == IBV_QPS_RTS;
   if (!is_connected || !qp_is(entry().word.load(std::memory_order_seq_cst), IBV_QPS_ERR))
     return;
   ibv_qp::state = IBV_QPS_ERR;
-  raise(IBV_EVENT_QP_ACCESS_ERR);
+  const auto why = entry().signs.load(std::memory_order_seq_cst);
+  if ((why & layout::no_room) != 0)
+    raise(IBV_EVENT_QP_FATAL);
+  else if ((why & layout::told_by_receive) == 0)
+    raise((why & layout::invalid_request) != 0 ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR);
   flush(now);
+  flush_receives(now);
 }
 
 void soft_qp::raise(ibv_event_type type) {

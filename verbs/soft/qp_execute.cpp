@@ -23,7 +23,7 @@ bool soft_qp::find_responder() noexcept {
   has_peer_ = source && is_same_gid(source->value, source_gid_) && // else it has no address to send from
               resolve(rt, attributes_.ah_attr.grh.dgid, attributes_.dest_qp_num, context_.device().index(),
                       qp_num, peer_);
-  region_ = {};
+  region_ = receive_region_ = {};
   return has_peer_;
 }
 
@@ -101,6 +101,8 @@ request soft_qp::request_of(const send_slot& slot) const noexcept {
 }
 
 verdict soft_qp::execute(execution& at_work, std::uint64_t wr, copy_budget& budget) {
+  if (ring_[wr].takes_receive)
+    return execute_message(at_work, wr, budget);
   ibv_sge inline_sge;
   auto what = request_of(ring_[wr]);
   if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->moves_nothing())
@@ -109,6 +111,34 @@ verdict soft_qp::execute(execution& at_work, std::uint64_t wr, copy_budget& budg
       serve(context_.rt(), at_work, peer_, what, local_memory(wr, inline_sge), region_, moved_bytes_, budget);
   if (result == verdict::executed && what.moves_payload && what.length != 0)
     ++tier_use_[static_cast<std::size_t>(region_.where.way)];
+  if (result != verdict::unfinished)
+    moved_bytes_ = 0;
+  return result;
+}
+
+message soft_qp::message_of(const send_slot& slot) const noexcept {
+  message m;
+  m.is_write = slot.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  m.has_imm = slot.opcode != IBV_WR_SEND;
+  m.is_solicited = slot.is_solicited;
+  m.imm_data = slot.imm_data;
+  m.src_qpn = qp_num;
+  return m;
+}
+
+verdict soft_qp::execute_message(execution& at_work, std::uint64_t wr, copy_budget& budget) {
+  ibv_sge inline_sge;
+  const auto& slot = ring_[wr];
+  auto what = request_of(slot);
+  if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->moves_nothing())
+    what.moves_payload = false;
+  const auto with = message_of(slot);
+  const auto result = serve_message(context_.rt(), at_work, peer_, what, with, local_memory(wr, inline_sge),
+                                    region_, receive_region_, moved_bytes_, budget);
+  if (result == verdict::executed && what.moves_payload && what.length != 0) {
+    const auto& used = with.is_write ? region_ : receive_region_;
+    ++tier_use_[static_cast<std::size_t>(used.where.way)];
+  }
   if (result != verdict::unfinished)
     moved_bytes_ = 0;
   return result;
@@ -125,6 +155,8 @@ std::shared_ptr<packet> soft_qp::make_packet(std::uint64_t wr, bool is_tracked) 
                            context_.device().index(), qp_num};
   auto p = std::make_shared<packet>(rt, from, peer_, request_of(slot),
                                     logged_work{slot.wr_id, slot.remote_addr, slot.length});
+  if (slot.takes_receive)
+    p->takes_receive(message_of(slot));
   if (p->what().moves_payload) {
     p->payload().resize(slot.length);
     auto* to = p->payload().data();

@@ -32,9 +32,17 @@ private:
 };
 
 int soft_qp::append(const ibv_send_wr& wr) {
-  const bool is_read = wr.opcode == IBV_WR_RDMA_READ;
-  if (!is_read && wr.opcode != IBV_WR_RDMA_WRITE)
-    return EINVAL;
+  bool is_read = false;
+  bool is_atomic = false;
+  bool takes_receive = false;
+  switch (wr.opcode) {
+  case IBV_WR_RDMA_WRITE: break;
+  case IBV_WR_RDMA_READ: is_read = true; break;
+  case IBV_WR_RDMA_WRITE_WITH_IMM:
+  case IBV_WR_SEND:
+  case IBV_WR_SEND_WITH_IMM: takes_receive = true; break;
+  default: return EINVAL;
+  }
   if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > init_.cap.max_send_sge)
     return EINVAL;
   if (posted_ - released_.load(std::memory_order_acquire) >= init_.cap.max_send_wr)
@@ -44,6 +52,11 @@ int soft_qp::append(const ibv_send_wr& wr) {
   slot.remote_addr = wr.wr.rdma.remote_addr;
   slot.rkey = wr.wr.rdma.rkey;
   slot.is_read = is_read;
+  slot.is_atomic = is_atomic;
+  slot.takes_receive = takes_receive;
+  slot.opcode = static_cast<std::uint8_t>(wr.opcode);
+  slot.imm_data = wr.imm_data;
+  slot.is_solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
   slot.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   slot.is_signaled = init_.sq_sig_all != 0 || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   slot.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
@@ -141,7 +154,7 @@ void soft_qp::run_straight(copy_budget& budget) {
       failure = check_local(sent_);
       if (failure == IBV_WC_SUCCESS) {
         const auto result = execute(at_work, sent_, budget);
-        if (result == verdict::unfinished || result == verdict::lost)
+        if (result == verdict::unfinished || result == verdict::lost || result == verdict::not_ready)
           break; // the general way knows what to do about it
         failure = result == verdict::executed ? IBV_WC_SUCCESS : status_of(result);
       }

@@ -8,6 +8,7 @@
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace actor_rdma::verbs::soft {
 
@@ -18,6 +19,13 @@ constexpr auto hang_hard = static_cast<std::uint32_t>(hang_mode::hard);
 bool is_paced(const layout::device_entry& d) noexcept {
   return d.mode.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(nic_mode::paced);
 }
+
+/// IBA, encoding of the RNR NAK timer field: microseconds.
+constexpr std::array<nanos, 32> rnr_times_us{655360, 10,    20,    30,     40,     60,     80,     120,
+                                             160,    240,   320,   480,    640,    960,    1280,   1920,
+                                             2560,   3840,  5120,  7680,   10240,  15360,  20480,  30720,
+                                             40960,  61440, 81920, 122880, 163840, 245760, 327680, 491520};
+constexpr std::uint8_t endless_rnr_retry = 7;
 
 } // namespace
 
@@ -47,6 +55,8 @@ void soft_qp::progress(nanos now, copy_budget& budget) {
 }
 
 void soft_qp::step(nanos now, copy_budget& budget) {
+  if (current_state() == IBV_QPS_ERR)
+    flush_receives(now);
   const auto is_active = [&] { return current_state() == IBV_QPS_RTS; };
   if (is_active() && is_lost_ && now >= probe_at_)
     probe(now);
@@ -179,6 +189,10 @@ bool soft_qp::land(nanos now, copy_budget& budget) {
       result = execute(at_work, landed_, budget);
     if (result == verdict::unfinished)
       break;
+    if (result == verdict::not_ready) {
+      not_ready(now);
+      return true;
+    }
     if (settle(landed_, result, slot.land_at) == verdict::lost)
       mark_lost(now);
     moved = true;
@@ -207,6 +221,7 @@ verdict soft_qp::settle(std::uint64_t wr, verdict result, nanos landed_at) {
       slot.status = static_cast<std::uint8_t>(status_of(result));
     is_failing_ = true;
   }
+  not_ready_count_ = 0;
   is_retrying_ = false;
   slot.done_at = last_done_at_ = std::max(done_at, last_done_at_);
   ++landed_;
@@ -231,10 +246,14 @@ void soft_qp::packet_arrived(std::uint64_t wr, const packet& which, verdict resu
   if (retired_ || current_state() != IBV_QPS_RTS || mine == packets_.end() || mine->second.get() != &which ||
       wr != landed_ || which.origin().life != qp_generation(entry().word.load(std::memory_order_relaxed)))
     return;
-  if (settle(wr, result, now) == verdict::lost) {
-    packets_.erase(mine);
-    ring_[wr].is_packet = false;
+  auto& slot = ring_[wr];
+  if (result == verdict::not_ready)
+    not_ready(now);
+  else if (result = settle(wr, result, now); result == verdict::lost)
     mark_lost(now);
+  if (result == verdict::lost || result == verdict::not_ready) {
+    packets_.erase(mine);
+    slot.is_packet = false;
   }
   copy_budget budget = budget_per_call;
   progress(now, budget);
@@ -267,7 +286,29 @@ bool soft_qp::finish(nanos now) {
 // -- losing and trying again
 // ------------------------------------------------------------------------------------------
 
+/// The peer had no receive. It answers at once, and its answer says when to come again, so this is neither a
+/// loss nor a transport retry.
+void soft_qp::not_ready(nanos now) {
+  auto& slot = ring_[landed_];
+  if (attributes_.rnr_retry != endless_rnr_retry && not_ready_count_ >= attributes_.rnr_retry) {
+    slot.status = IBV_WC_RNR_RETRY_EXC_ERR;
+    if (settle(landed_, verdict::operation_error, now) == verdict::lost)
+      mark_lost(now);
+    return;
+  }
+  if (not_ready_count_ == 0) // of a series, the first
+    log(now, log_kind::receiver_not_ready, landed_, attributes_.rnr_retry);
+  ++not_ready_count_;
+  is_lost_ = is_not_ready_ = true;
+  is_retrying_ = false;
+  moved_bytes_ = 0;
+  const auto timer = context_.rt().tables().qps[peer_.qp_index].rnr_timer.load(std::memory_order_relaxed) %
+                     rnr_times_us.size();
+  probe_at_ = acknowledged_at(slot, now) + rnr_times_us[timer] * 1000;
+}
+
 void soft_qp::mark_lost(nanos now) noexcept {
+  is_not_ready_ = false;
   is_lost_ = true;
   moved_bytes_ = 0; // a retry begins at the beginning
   if (!is_retrying_)
@@ -293,13 +334,13 @@ void soft_qp::go_back() noexcept {
     next_psn_ = ring_[landed_].psn;
   sent_ = landed_;
   last_land_at_ = 0;
-  is_lost_ = false;
+  is_lost_ = is_not_ready_ = false;
   probe_at_ = never;
 }
 
 void soft_qp::retry_now(nanos now) {
   std::lock_guard lock{mutex_};
-  if (retired_ || !is_lost_)
+  if (retired_ || !is_lost_ || is_not_ready_)
     return;
   probe_at_ = now;
   reschedule();
@@ -318,13 +359,15 @@ bool soft_qp::has_work_due(nanos now) noexcept {
 
 nanos soft_qp::retry_deadline() noexcept {
   const auto once = ack_timeout(attributes_.timeout);
-  if (done_ == sent_ || is_failing_ || once == never)
+  if (done_ == sent_ || is_failing_ || is_not_ready_ || once == never)
     return never;
   const auto begin = is_retrying_ ? retrying_since_ : std::max(ring_[done_].left_at, acknowledged_until_);
   return begin + once * (attributes_.retry_cnt + 1);
 }
 
 nanos soft_qp::next_due() noexcept {
+  if (!retired_ && current_state() == IBV_QPS_ERR && !receives_ended_ && flush_receives_at_ != 0)
+    return flush_receives_at_;
   if (retired_ || current_state() != IBV_QPS_RTS)
     return never;
   auto due = retry_deadline();

@@ -6,6 +6,7 @@
 #include "verbs/soft/addressing.hpp"
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/qp_transitions.hpp"
+#include "verbs/soft/shared_receive_queue.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <bit>
@@ -19,7 +20,8 @@ soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& i
                                                                                             init.recv_cq)},
       index_{index}, init_{init}, rules_{owner.rt().rules(), owner.rt().tables(), owner.device().index(),
                                          entry().qpn.load(std::memory_order_relaxed)},
-      garbage_{owner.rt().random()} {
+      srq_{init.srq == nullptr ? nullptr : &soft_srq::of(init.srq)},
+      own_receives_{owner.rt()}, garbage_{owner.rt().random()} {
   context = &owner.context;
   qp_context = init.qp_context;
   pd = &domain;
@@ -35,10 +37,17 @@ soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& i
   send_cq_.users.fetch_add(1);
   recv_cq_.users.fetch_add(1);
   pd_.children.fetch_add(1);
+  if (srq_ != nullptr)
+    srq_->users.fetch_add(1);
+  srq = init.srq;
+  recv_cq_.add_receiver(*this);
 
   auto& e = entry();
   e.device.store(owner.device().index(), std::memory_order_relaxed);
   e.pd.store(pd_.handle, std::memory_order_relaxed);
+  e.receive_cq.store(recv_cq_.index() + 1, std::memory_order_relaxed);
+  if (srq_ != nullptr)
+    e.receive_queue.store(srq_->receives().unit(), std::memory_order_relaxed);
   const auto generation = qp_generation(e.word.load(std::memory_order_relaxed));
   e.word.store(qp_word(generation, IBV_QPS_RESET), std::memory_order_seq_cst);
   device().open_qps.fetch_add(1, std::memory_order_relaxed);
@@ -68,13 +77,20 @@ bool soft_qp::change_state(ibv_qp_state to) noexcept {
 
 int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
   auto& rt = context_.rt();
+  auto to = IBV_QPS_RESET;
   {
     std::lock_guard lock{mutex_};
     if (retired_)
       return EINVAL;
+    if (needs_reset_) {
+      if (is_at_work_on_queue_pair(rt.tables(), rt.process(), index_))
+        return EBUSY;
+      drop_receives();
+      needs_reset_ = false;
+    }
     notice_remote_error(rt.now());
     const auto from = current_state();
-    const auto to = (mask & IBV_QP_STATE) != 0 ? wanted.qp_state : from;
+    to = (mask & IBV_QP_STATE) != 0 ? wanted.qp_state : from;
     if ((mask & IBV_QP_CUR_STATE) != 0 && wanted.cur_qp_state != from)
       return EINVAL;
     if (const int error = check_transition(from, to, mask); error != 0)
@@ -102,7 +118,17 @@ int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
   }
   // A peer that is in the middle of a copy on our behalf has not seen the change. Only when it is out of it
   // has the queue pair really stopped, which is what those who leave RTR or RTS this way rely on.
-  return wait_for_queue_pair(rt.tables(), rt.process(), index_) ? 0 : EBUSY;
+  const bool is_quiet = wait_for_queue_pair(rt.tables(), rt.process(), index_);
+  std::lock_guard lock{mutex_};
+  if (!retired_ && to == IBV_QPS_RESET) {
+    needs_reset_ = !is_quiet;
+    if (is_quiet)
+      drop_receives();
+  } else if (!retired_ && current_state() == IBV_QPS_ERR) {
+    flush_receives_at_ = 0;
+    flush_receives(rt.now());
+  }
+  return is_quiet ? 0 : EBUSY;
 }
 
 int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
@@ -120,6 +146,8 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
   if ((mask & IBV_QP_RETRY_CNT) != 0 && wanted.retry_cnt > 7)
     return EINVAL;
   if ((mask & IBV_QP_RNR_RETRY) != 0 && wanted.rnr_retry > 7)
+    return EINVAL;
+  if ((mask & IBV_QP_MIN_RNR_TIMER) != 0 && wanted.min_rnr_timer > 31)
     return EINVAL;
   const auto& limits = context_.device().limits();
   if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && wanted.max_rd_atomic > limits.max_qp_rd_atom) ||
@@ -149,7 +177,7 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
   if ((mask & IBV_QP_PATH_MTU) != 0) {
     attributes_.path_mtu = wanted.path_mtu;
     mtu_shift_ = 7 + static_cast<std::uint32_t>(wanted.path_mtu);
-    e.path_mtu.store(1U << mtu_shift_, std::memory_order_relaxed);
+    e.path_mtu.store(static_cast<std::uint16_t>(1U << mtu_shift_), std::memory_order_relaxed);
   }
   if ((mask & IBV_QP_DEST_QPN) != 0)
     e.dest_qpn.store(attributes_.dest_qp_num = wanted.dest_qp_num & 0xffffff, std::memory_order_relaxed);
@@ -169,7 +197,7 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
   if ((mask & IBV_QP_RNR_RETRY) != 0)
     attributes_.rnr_retry = wanted.rnr_retry;
   if ((mask & IBV_QP_MIN_RNR_TIMER) != 0)
-    attributes_.min_rnr_timer = wanted.min_rnr_timer;
+    e.rnr_timer.store(attributes_.min_rnr_timer = wanted.min_rnr_timer, std::memory_order_relaxed);
   if ((mask & IBV_QP_PORT) != 0)
     attributes_.port_num = wanted.port_num;
   return 0;
@@ -228,6 +256,12 @@ int soft_qp::retire(bool forced) {
   std::lock_guard lock{mutex_};
   if (std::exchange(has_ended_, true))
     return 0;
+  drop_receives();
+  recv_cq_.remove_receiver(*this);
+  entry().receive_queue.store(0, std::memory_order_relaxed);
+  own_receives_.close();
+  if (srq_ != nullptr)
+    srq_->users.fetch_sub(1);
   write_log(rt.tables(), rt.now(), log_kind::qp_destroyed, device(), qp_num);
   device().open_qps.fetch_sub(1, std::memory_order_relaxed);
   context_.device().allowances().qps.give(1);

@@ -11,6 +11,7 @@
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/handles.hpp"
 #include "verbs/soft/packet.hpp"
+#include "verbs/soft/receive_queue.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/responder.hpp"
 #include "verbs/soft/rules/qp_rules.hpp"
@@ -43,6 +44,8 @@ struct local_region {
   std::uint64_t length = 0;
 };
 
+class soft_srq;
+
 class soft_qp : public extended_qp,
                 public timed,
                 public owned_object,
@@ -57,6 +60,7 @@ public:
   // ------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] int post_send(ibv_send_wr* first, ibv_send_wr** bad);
+  [[nodiscard]] int post_recv(ibv_recv_wr* first, ibv_recv_wr** bad);
   [[nodiscard]] int modify(const ibv_qp_attr& wanted, int mask);
   void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
   [[nodiscard]] int retire(bool forced) override;
@@ -67,19 +71,31 @@ public:
   void run(nanos now, nanos until, copy_budget& budget) override;
   /// A link or a peer changed: look again at what is stuck.
   void retry_now(nanos now);
-  /// A peer moved us to ERR.
+  /// A peer moved us to ERR, or left another sign.
   void adopt_remote_error(nanos now);
   /// The fate of a packet of ours, if we still care: called by the packet.
   void packet_arrived(std::uint64_t wr, const packet& which, verdict result, nanos now);
   /// A completion that covers the queue up to here was polled.
-  void release(std::uint64_t up_to) noexcept {
-    if (up_to > released_.load(std::memory_order_relaxed)) // a rule may have held it back behind later ones
+  void release(std::uint64_t up_to) {
+    if ((up_to & frees_receive) != 0)
+      receives().release(static_cast<std::uint32_t>(up_to));
+    else if (up_to >
+             released_.load(std::memory_order_relaxed)) // a rule may have held it back behind later ones
       released_.store(up_to, std::memory_order_release);
   }
   /// A rule: its next reset or its end leaves its completions, and flushes what is outstanding.
   void leave_completions();
   /// Somebody asked for an event of this queue pair, or of its completion queue.
   void raise_on_demand(ibv_event_type type);
+
+  // -- receives, for the completion queue, which calls these with its lock
+  // ------------------------------------------------------------------------
+
+  [[nodiscard]] std::uint32_t slot_index() const noexcept { return index_; }
+  /// What a finished receive says.
+  [[nodiscard]] completion make_receive_completion(std::uint32_t slot);
+  /// There was no room for its completion.
+  void drop_receive(std::uint32_t slot);
 
   void acknowledge_async_event() { async_events_.acknowledge(1); }
   [[nodiscard]] tier_counts tier_use();
@@ -103,6 +119,7 @@ private:
   void probe(nanos now);
   void go_back() noexcept;
   void mark_lost(nanos now) noexcept;
+  void not_ready(nanos now);
   void swallow(nanos now, bool is_hard);
   void place_by_rules(std::uint64_t wr, nanos now, bool& is_late);
   [[nodiscard]] bool is_answer_lost(std::uint64_t wr, nanos landed_at, nanos& done_at);
@@ -136,6 +153,16 @@ private:
     return length == 0 ? 1 : ((length - 1) >> mtu_shift_) + 1;
   }
   [[nodiscard]] bool scatter(std::uint64_t wr, const packet& from) noexcept;
+  [[nodiscard]] verdict execute_message(execution& at_work, std::uint64_t wr, copy_budget& budget);
+  [[nodiscard]] message message_of(const send_slot& slot) const noexcept;
+  // qp_receive.cpp
+  [[nodiscard]] receive_queue& receives() noexcept;
+  /// Ends the receives of a queue pair in ERR, as far as nobody is at work on them; the rest later.
+  void flush_receives(nanos now);
+  /// Takes them away without a word: for RESET and destruction, when nobody can be at work on them.
+  void drop_receives();
+  [[nodiscard]] completion make_flushed_receive(std::uint64_t wr_id, std::uint64_t frees);
+  void read_signs();
   // qp_complete.cpp
   void complete_success(std::uint64_t wr);
   void fail_head(ibv_wc_status status, nanos now);
@@ -143,6 +170,7 @@ private:
   void drop_work() noexcept;
   void enter_error() noexcept;
   void notice_remote_error(nanos now);
+  void fill_with_garbage(ibv_wc& wc);
   void overrun();
   [[nodiscard]] completion make_completion(std::uint64_t wr, ibv_wc_status status);
   void log(nanos now, log_kind kind, std::uint64_t wr, std::uint32_t detail = 0);
@@ -179,6 +207,7 @@ private:
   responder peer_{};
   bool has_peer_ = false;
   region_cache region_{};
+  region_cache receive_region_{}; // of the peer's last receive
   local_region local_{};
   tier_counts tier_use_{};
   std::uint32_t mtu_shift_ = 12;
@@ -195,6 +224,8 @@ private:
   std::uint64_t stuck_ = 0;   // how many of those were counted and logged
   bool is_lost_ = false;      // nobody answers for landed_
   bool is_failing_ = false;   // an error is on its way back: nothing more leaves
+  bool is_not_ready_ = false; // is_lost_ because the peer had no receive: the time of its answer runs
+  std::uint32_t not_ready_count_ = 0;
   bool is_retrying_ = false;
   nanos retrying_since_ = 0;
   nanos probe_at_ = never;
@@ -203,6 +234,14 @@ private:
   bool leaves_completions_ = false;
   qp_rules rules_;
   bool is_scheduled_ = false;
+
+  soft_srq* const srq_; // instead of own_receives_
+  receive_queue own_receives_;
+  bool receives_ended_ = false; // all were flushed
+  bool needs_reset_ = false;    // a reset found somebody at work on our receives
+  bool told_established_ = false;
+  nanos flush_receives_at_ = 0;
+  nanos flush_anyway_at_ = never; // what is posted, though a claimed one before it is still open
   base::rng garbage_;
   event_ledger async_events_;
 };

@@ -5,42 +5,19 @@
 
 #include "base/log.hpp"
 #include "verbs/soft/addressing.hpp"
+#include "verbs/soft/responder_steps.hpp"
 #include "verbs/soft/runtime.hpp"
 #include "verbs/soft/tables.hpp"
-
-#include <algorithm>
 
 namespace actor_rdma::verbs::soft {
 
 namespace {
 
-/// Refusing a request ends the responder's side of the connection too.
-void fail_responder(runtime& rt, const responder& to) noexcept {
-  auto& entry = rt.tables().qps[to.qp_index];
-  auto word = entry.word.load(std::memory_order_seq_cst);
-  while (qp_generation(word) == to.generation && qp_responds(word))
-    if (entry.word.compare_exchange_weak(word, qp_word(to.generation, IBV_QPS_ERR),
-                                         std::memory_order_seq_cst)) {
-      rt.tables().processes[to.process].remote_errors.store(1, std::memory_order_seq_cst);
-      rt.ring(to.process);
-      return;
-    }
-}
-
-/// The responder's view of a sequence number: the next one, one that it has seen, or one behind a gap.
-enum class arrival { next, repeated, early };
-arrival classify(std::uint32_t psn, std::uint32_t expected) noexcept {
-  const auto ahead = (psn - expected) & psn_mask;
-  return ahead == 0 ? arrival::next : ahead >= (psn_mask + 1) / 2 ? arrival::repeated : arrival::early;
-}
-
 bool is_allowed_operation(const layout::qp_entry& qp, const request& what) noexcept {
   const auto access = qp.access.load(std::memory_order_relaxed);
   if (what.is_read)
     return (access & IBV_ACCESS_REMOTE_READ) != 0 && qp.max_dest_reads.load(std::memory_order_relaxed) != 0;
-  const auto mtu = qp.path_mtu.load(std::memory_order_relaxed);
-  const bool packet_too_long = what.path_mtu > mtu && what.length > mtu;
-  return (access & IBV_ACCESS_REMOTE_WRITE) != 0 && !packet_too_long;
+  return (access & IBV_ACCESS_REMOTE_WRITE) != 0 && !has_long_packets(qp, what);
 }
 
 /// Reads what the key means now.
@@ -60,6 +37,52 @@ bool is_allowed_access(const region_cache& region, const request& what) noexcept
          what.remote_addr - region.addr <= region.length - what.length;
 }
 
+verdict from_move(runtime& rt, const responder& to, const layout::qp_entry& qp, moved m) {
+  switch (m) {
+  case moved::all: return verdict::executed;
+  case moved::some: return verdict::unfinished;
+  case moved::no_process: return verdict::lost;
+  case moved::revoked: { // between two pieces: which of the two went?
+    const auto word = qp.word.load(std::memory_order_seq_cst);
+    const bool responds = qp_generation(word) == to.generation && qp_responds(word);
+    return responds ? refuse(rt, to, verdict::access_error) : verdict::lost;
+  }
+  case moved::no_permission: log_no_permission(rt, to); break;
+  case moved::fault: break;
+  }
+  return refuse(rt, to, verdict::operation_error);
+}
+
+} // namespace
+
+verdict refuse(runtime& rt, const responder& to, verdict why, std::uint32_t sign) noexcept {
+  auto& entry = rt.tables().qps[to.qp_index];
+  auto word = entry.word.load(std::memory_order_seq_cst);
+  if (why == verdict::invalid_request && sign == 0)
+    sign = layout::invalid_request;
+  while (qp_generation(word) == to.generation && qp_responds(word)) {
+    entry.signs.fetch_or(sign, std::memory_order_seq_cst);
+    if (entry.word.compare_exchange_weak(word, qp_word(to.generation, IBV_QPS_ERR),
+                                         std::memory_order_seq_cst)) {
+      tell_owner(rt, to);
+      break;
+    }
+  }
+  return why;
+}
+
+void tell_owner(runtime& rt, const responder& to) noexcept {
+  rt.tables().processes[to.process].remote_errors.store(1, std::memory_order_seq_cst);
+  rt.ring(to.process);
+}
+
+void note_first_message(runtime& rt, const responder& to) noexcept {
+  auto& signs = rt.tables().qps[to.qp_index].signs;
+  if ((signs.load(std::memory_order_relaxed) & layout::established) == 0 &&
+      (signs.fetch_or(layout::established, std::memory_order_seq_cst) & layout::established) == 0)
+    tell_owner(rt, to);
+}
+
 reachable find_way(runtime& rt, const layout::mr_entry& mr, std::uint32_t index, std::uint64_t state) {
   const auto process = mr.owner.load(std::memory_order_relaxed) - 1;
   const auto addr = mr.addr.load(std::memory_order_relaxed);
@@ -73,32 +96,11 @@ reachable find_way(runtime& rt, const layout::mr_entry& mr, std::uint32_t index,
   return {tier::system_call, nullptr, pid};
 }
 
-verdict refuse(runtime& rt, const responder& to, verdict why) noexcept {
-  fail_responder(rt, to);
-  return why;
+void log_no_permission(const runtime& rt, const responder& to) {
+  base::log(base::level::error, "soft NIC",
+            "the memory of {} cannot be reached: process_vm access is refused (same user? ptrace scope?)",
+            device_name(rt.tables().devices[to.device]));
 }
-
-verdict from_move(runtime& rt, const responder& to, const layout::qp_entry& qp, moved m) {
-  switch (m) {
-  case moved::all: return verdict::executed;
-  case moved::some: return verdict::unfinished;
-  case moved::no_process: return verdict::lost;
-  case moved::revoked: { // between two pieces: which of the two went?
-    const auto word = qp.word.load(std::memory_order_seq_cst);
-    const bool responds = qp_generation(word) == to.generation && qp_responds(word);
-    return responds ? refuse(rt, to, verdict::access_error) : verdict::lost;
-  }
-  case moved::no_permission:
-    base::log(base::level::error, "soft NIC",
-              "the memory of {} cannot be reached: process_vm access is refused (same user? ptrace scope?)",
-              device_name(rt.tables().devices[to.device]));
-    break;
-  case moved::fault: break;
-  }
-  return refuse(rt, to, verdict::operation_error);
-}
-
-} // namespace
 
 bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::uint32_t own_device,
              std::uint32_t own_qpn, responder& out) noexcept {
@@ -147,57 +149,61 @@ ibv_wc_status status_of(verdict refusal) noexcept {
   }
 }
 
+verdict move_payload(runtime& rt, execution& at_work, const responder& to, const request& what,
+                     std::span<const ibv_sge> local, region_cache& cache, std::uint64_t& done,
+                     copy_budget& budget) {
+  auto& t = rt.tables();
+  const auto& qp = t.qps[to.qp_index];
+  auto& mr = t.mrs[cache.index];
+  at_work.target(to.qp_index, cache.index);
+  const auto state = mr.state.load(std::memory_order_seq_cst);
+  if (state == 0 || static_cast<std::uint32_t>(state) != what.rkey)
+    return refuse(rt, to, verdict::access_error);
+  if (cache.state != state)
+    look_up(cache, mr, state, to);
+  if (!is_allowed_access(cache, what))
+    return refuse(rt, to, verdict::access_error);
+  if (!what.moves_payload)
+    return verdict::executed;
+  const auto epoch = rt.mappings().epoch();
+  if (!cache.has_way || cache.epoch != epoch) {
+    cache.where = find_way(rt, mr, cache.index, state);
+    cache.epoch = epoch;
+    cache.has_way = true;
+  }
+  const move_order bytes{cache.where, what.remote_addr - cache.addr, what.remote_addr, local, what.length,
+                         what.is_read};
+  const permission may{&qp.word, to.generation, &mr.state, state};
+  if (move_at_once(bytes, done, budget))
+    return verdict::executed;
+  return from_move(rt, to, qp, move_bytes(bytes, may, done, budget));
+}
+
 verdict serve(runtime& rt, execution& at_work, const responder& to, const request& what,
               std::span<const ibv_sge> local, region_cache& cache, std::uint64_t& done, copy_budget& budget) {
   auto& t = rt.tables();
   auto& qp = t.qps[to.qp_index];
-  if (cache.rkey != what.rkey) {
-    cache = {};
-    cache.rkey = what.rkey;
-    cache.index = index_of_key(t, what.rkey);
-  }
-  auto& mr = t.mrs[cache.index];
+  cache.choose(t, what.rkey);
   at_work.target(to.qp_index, cache.index); // first say it, then look
   const auto word = qp.word.load(std::memory_order_seq_cst);
   if (qp_generation(word) != to.generation || !qp_responds(word))
     return verdict::lost;
 
-  // A port drops frames that are longer than its MTU.
-  const auto longest = std::min(what.path_mtu, what.length);
-  if (longest > what.port_mtu || longest > t.devices[to.device].mtu.load(std::memory_order_relaxed))
+  if (!fits_ports(t, to, what))
     return verdict::lost;
   const auto order = classify(what.psn, qp.expected_psn.load(std::memory_order_relaxed));
   if (order == arrival::early)
     return verdict::lost;
   if (order == arrival::repeated && !what.is_read)
     return verdict::executed; // acknowledged, not executed again
+  if (qp_is(word, IBV_QPS_RTR))
+    note_first_message(rt, to);
   if (!is_allowed_operation(qp, what))
     return refuse(rt, to, verdict::invalid_request);
-
-  if (what.length != 0) { // the key of an empty message is not looked at
-    const auto state = mr.state.load(std::memory_order_seq_cst);
-    if (state == 0 || static_cast<std::uint32_t>(state) != what.rkey)
-      return refuse(rt, to, verdict::access_error);
-    if (cache.state != state)
-      look_up(cache, mr, state, to);
-    if (!is_allowed_access(cache, what))
-      return refuse(rt, to, verdict::access_error);
-    if (what.moves_payload) {
-      const auto epoch = rt.mappings().epoch();
-      if (!cache.has_way || cache.epoch != epoch) {
-        cache.where = find_way(rt, mr, cache.index, state);
-        cache.epoch = epoch;
-        cache.has_way = true;
-      }
-      const move_order bytes{cache.where, what.remote_addr - cache.addr, what.remote_addr, local, what.length,
-                             what.is_read};
-      const permission may{&qp.word, to.generation, &mr.state, state};
-      if (!move_at_once(bytes, done, budget))
-        if (const auto v = from_move(rt, to, qp, move_bytes(bytes, may, done, budget));
-            v != verdict::executed)
-          return v;
-    }
-  }
+  if (what.length != 0) // the key of an empty message is not looked at
+    if (const auto v = move_payload(rt, at_work, to, what, local, cache, done, budget);
+        v != verdict::executed)
+      return v;
   if (order == arrival::next)
     qp.expected_psn.store((what.psn + what.packets) & psn_mask, std::memory_order_relaxed);
   return verdict::executed;

@@ -8,6 +8,7 @@
 
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/layout.hpp"
+#include "verbs/soft/tables.hpp"
 #include "verbs/soft/transfer.hpp"
 
 #include <cstdint>
@@ -43,7 +44,7 @@ struct responder {
 [[nodiscard]] bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& to) noexcept;
 
 struct request {
-  bool is_read = false;
+  bool is_read = false;      // something comes back
   bool moves_payload = true; // not in null mode
   std::uint32_t rkey = 0;
   std::uint32_t length = 0;
@@ -57,6 +58,7 @@ struct request {
 enum class verdict : std::uint8_t {
   executed,
   unfinished,      ///< the copy budget is used up: ask again
+  not_ready,       ///< no receive is posted: a receiver-not-ready answer
   lost,            ///< nobody there, or not in a state to answer: no answer comes
   invalid_request, ///< refused: the operation is not allowed on this queue pair
   access_error,    ///< refused: key, range or rights
@@ -76,11 +78,35 @@ struct region_cache {
   std::uint32_t access = 0; // none if the region belongs to another protection domain
   bool has_way = false;
   reachable where;
+
+  void choose(const layout::tables& t, std::uint32_t key) noexcept {
+    if (rkey == key)
+      return;
+    *this = {};
+    rkey = key;
+    index = index_of_key(t, key);
+  }
 };
 
 /// Executes the request, beginning at `done` bytes. A refusal also moves the responder's queue pair to ERR.
 [[nodiscard]] verdict serve(runtime& rt, execution& at_work, const responder& to, const request& what,
                             std::span<const ibv_sge> local, region_cache& cache, std::uint64_t& done,
                             copy_budget& budget);
+
+/// What a request that takes a receive carries besides. A SEND, or with `is_write` a WRITE with immediate
+/// data.
+struct message {
+  bool is_write = false;
+  bool has_imm = false;
+  bool is_solicited = false;
+  std::uint32_t imm_data = 0; // as it travels
+  std::uint32_t src_qpn = 0;
+};
+
+/// As serve() for a request that takes a receive: claims one, places the payload in it, and delivers its
+/// completion to the owner's list. `receives` caches the region of the last receive.
+[[nodiscard]] verdict serve_message(runtime& rt, execution& at_work, const responder& to, const request& what,
+                                    const message& with, std::span<const ibv_sge> local, region_cache& cache,
+                                    region_cache& receives, std::uint64_t& done, copy_budget& budget);
 
 } // namespace actor_rdma::verbs::soft

@@ -161,6 +161,22 @@ void runtime::remove(soft_context& context) noexcept {
   std::erase(contexts_, &context);
 }
 
+void runtime::add(const std::shared_ptr<watched>& what) {
+  std::lock_guard lock{mutex_};
+  watched_.push_back(what);
+}
+
+void runtime::remove(const watched& what) noexcept {
+  std::shared_ptr<watched> last; // ends after the lock
+  std::lock_guard lock{mutex_};
+  const auto found =
+      std::find_if(watched_.begin(), watched_.end(), [&](const auto& other) { return other.get() == &what; });
+  if (found == watched_.end())
+    return;
+  last = std::move(*found);
+  watched_.erase(found);
+}
+
 std::shared_ptr<timeline> runtime::make_line() {
   if (is_virtual() && wire_)
     return wire_;
@@ -218,6 +234,7 @@ void runtime::announce_change() noexcept {
 
 bool runtime::needs_attention() const noexcept {
   return process_ != nullptr && (process_->remote_errors.load(std::memory_order_seq_cst) != 0 ||
+                                 process_->arrivals.load(std::memory_order_seq_cst) != 0 ||
                                  segment_.get().head.change_epoch.load(std::memory_order_seq_cst) !=
                                      seen_epoch_.load(std::memory_order_relaxed));
 }
@@ -226,14 +243,19 @@ void runtime::attend(nanos now) {
   if (!needs_attention())
     return;
   const bool has_errors = process_->remote_errors.exchange(0, std::memory_order_seq_cst) != 0;
+  const bool has_arrivals = process_->arrivals.exchange(0, std::memory_order_seq_cst) != 0;
   const auto epoch = segment_.get().head.change_epoch.load(std::memory_order_seq_cst);
   const bool has_changes = seen_epoch_.exchange(epoch, std::memory_order_relaxed) != epoch;
   std::vector<std::shared_ptr<soft_qp>> qps;
   std::vector<std::shared_ptr<packet>> stalled;
+  std::vector<std::shared_ptr<watched>> objects;
   {
     std::lock_guard lock{mutex_};
-    for (const auto& [index, qp] : qps_)
-      qps.push_back(qp);
+    if (has_errors || has_changes)
+      for (const auto& [index, qp] : qps_)
+        qps.push_back(qp);
+    if (has_arrivals)
+      objects = watched_;
     if (has_changes) {
       stalled.swap(stalled_);
       for (auto* const context : contexts_)
@@ -246,6 +268,8 @@ void runtime::attend(nanos now) {
   }
   for (const auto& p : stalled)
     p->launch(now);
+  for (const auto& object : objects)
+    object->look();
   for (const auto& qp : qps) {
     if (has_errors)
       qp->adopt_remote_error(now);

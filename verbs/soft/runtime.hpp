@@ -32,6 +32,17 @@ class packet;
 class soft_context;
 class soft_qp;
 
+/// Something of this process that others leave work for: a completion queue, a shared receive queue.
+class watched {
+public:
+  watched() = default;
+  watched(const watched&) = delete;
+  watched& operator=(const watched&) = delete;
+  virtual ~watched() = default;
+  /// Looks what has come. Called by whoever attends to the process's entry.
+  virtual void look() = 0;
+};
+
 class runtime {
 public:
   /// `clock` is null for the steady clock; any other makes time virtual, and then there is no thread.
@@ -78,6 +89,8 @@ public:
   void remove_qp(std::uint32_t index) noexcept;
   void add(soft_context& context);
   void remove(soft_context& context) noexcept;
+  void add(const std::shared_ptr<watched>& what);
+  void remove(const watched& what) noexcept;
   /// The line of a new completion queue: its own, or in virtual time everybody's.
   [[nodiscard]] std::shared_ptr<timeline> make_line();
   void remove(const std::shared_ptr<timeline>& line) noexcept;
@@ -137,6 +150,7 @@ private:
   base::rng random_;
   std::map<std::uint32_t, std::shared_ptr<soft_qp>> qps_;
   std::vector<soft_context*> contexts_;
+  std::vector<std::shared_ptr<watched>> watched_;
   lines_t lines_;
   std::atomic<std::uint64_t> lines_version_{1};
   std::vector<std::shared_ptr<packet>> stalled_;

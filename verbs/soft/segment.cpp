@@ -28,9 +28,18 @@ constexpr std::size_t bytes = sizeof(layout::tables);
 constexpr const char* layer = "soft NIC";
 
 layout::tables* map(int fd) noexcept {
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED,
-                    fd, 0);
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED, fd, 0);
   return at == MAP_FAILED ? nullptr : static_cast<layout::tables*>(at);
+}
+
+/// Allocated now: a full file system would otherwise be a SIGBUS in the middle of some later verb. All but
+/// the receive units, which are many and rarely used: those are allocated when they are taken. `errno`
+/// values.
+int allocate(int fd) noexcept {
+  if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+    return errno;
+  return ::posix_fallocate(fd, 0, static_cast<off_t>(offsetof(layout::tables, receive_units)));
 }
 
 bool valid_name(const std::string& name) {
@@ -81,8 +90,7 @@ base::expected<segment> segment::open_named(const std::string& name, std::uint64
     if (opened.st_uid != ::geteuid())
       return base::fail(base::reason::permission, layer, path + " belongs to another user");
     if (opened.st_size == 0) {
-      // Allocated now: a full file system would otherwise be a SIGBUS in the middle of some later verb.
-      if (const int rc = ::posix_fallocate(s.fd_, 0, static_cast<off_t>(bytes)); rc != 0) {
+      if (const int rc = allocate(s.fd_); rc != 0) {
         s.remove();
         return base::fail(base::reason::resource, layer, "no room for a fabric's tables in " + path, rc);
       }
@@ -93,7 +101,8 @@ base::expected<segment> segment::open_named(const std::string& name, std::uint64
     }
     if (opened.st_size == static_cast<off_t>(bytes))
       s.tables_ = map(s.fd_);
-    if (s.tables_ != nullptr && s.tables_->head.magic.load(std::memory_order_acquire) == 0) {
+    if (s.tables_ != nullptr && s.tables_->head.magic.load(std::memory_order_acquire) == 0 &&
+        allocate(s.fd_) == 0) {
       initialise(*s.tables_, seed); // whoever began it was killed
       return s;
     }
@@ -140,6 +149,13 @@ bool segment::try_lock() noexcept {
 void segment::unlock() noexcept {
   if (fd_ >= 0)
     ::flock(fd_, LOCK_UN);
+}
+
+bool segment::reserve(const void* at, std::size_t length) const noexcept {
+  if (fd_ < 0)
+    return true; // anonymous memory
+  const auto offset = static_cast<const std::byte*>(at) - reinterpret_cast<const std::byte*>(tables_);
+  return ::posix_fallocate(fd_, offset, static_cast<off_t>(length)) == 0;
 }
 
 void segment::remove() noexcept {

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "verbs/soft/layout.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -33,6 +34,9 @@ public:
   [[nodiscard]] bool lock() noexcept;
   [[nodiscard]] bool try_lock() noexcept;
   void unlock() noexcept;
+  /// Gives pages to a part of the tables that has none at first. False when there is no room: touching it
+  /// would be a SIGBUS.
+  [[nodiscard]] bool reserve(const void* at, std::size_t length) const noexcept;
   /// Unlinks the file, if it is still the one that this segment maps.
   void remove() noexcept;
 

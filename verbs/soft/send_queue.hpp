@@ -31,13 +31,18 @@ struct alignas(64) send_slot {
   std::uint32_t length;
   std::uint32_t psn;
   std::uint32_t packets;
-  bool is_read;
-  bool is_inline;
-  bool is_signaled;
-  bool is_fenced;
-  bool is_packet; // on the wire as a packet of its own, which lands whatever becomes of this queue
+  bool is_read : 1; // or an atomic: something comes back
+  bool is_atomic : 1;
+  bool takes_receive : 1; // of the peer
+  bool is_inline : 1;
+  bool is_signaled : 1;
+  bool is_fenced : 1;
+  bool is_solicited : 1;
+  bool is_packet : 1;  // on the wire as a packet of its own, which lands whatever becomes of this queue
+  std::uint8_t opcode; // ibv_wr_opcode
   std::uint8_t num_sge;
   std::uint8_t status; // ibv_wc_status
+  std::uint32_t imm_data;
   ibv_sge sge[max_sges];
   nanos left_at; // when the acknowledge timer begins; until it leaves, when it was posted
   nanos land_at;

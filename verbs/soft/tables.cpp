@@ -61,6 +61,9 @@ std::optional<std::uint32_t> claim_queue_pair(layout::tables& t, std::uint32_t p
     entry.word.store((qp_generation(entry.word.load(std::memory_order_relaxed)) + 1) << 8,
                      std::memory_order_seq_cst);
     entry.qpn.store(new_qp_number(t, *index), std::memory_order_relaxed);
+    entry.signs.store(0, std::memory_order_relaxed);
+    entry.receive_queue.store(0, std::memory_order_relaxed);
+    entry.receiving.store(0, std::memory_order_relaxed);
   }
   return index;
 }
@@ -78,6 +81,19 @@ std::optional<std::uint32_t> claim_memory_region(layout::tables& t, std::uint32_
 
 void release_memory_region(layout::tables& t, std::uint32_t index) noexcept {
   t.mrs[index].owner.store(0, std::memory_order_release);
+}
+
+std::optional<std::uint32_t> claim_completion_queue(layout::tables& t, std::uint32_t process) {
+  const auto index = claim(t.cqs, t.head.next_cq, process);
+  if (index) {
+    t.cqs[*index].armed.store(0, std::memory_order_relaxed);
+    t.cqs[*index].arrived.store(0, std::memory_order_relaxed);
+  }
+  return index;
+}
+
+void release_completion_queue(layout::tables& t, std::uint32_t index) noexcept {
+  t.cqs[index].owner.store(0, std::memory_order_release);
 }
 
 std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t process, std::string_view name) {

@@ -49,6 +49,9 @@ void release_queue_pair(layout::tables& t, std::uint32_t index) noexcept;
 [[nodiscard]] std::optional<std::uint32_t> claim_memory_region(layout::tables& t, std::uint32_t process);
 void release_memory_region(layout::tables& t, std::uint32_t index) noexcept;
 
+[[nodiscard]] std::optional<std::uint32_t> claim_completion_queue(layout::tables& t, std::uint32_t process);
+void release_completion_queue(layout::tables& t, std::uint32_t index) noexcept;
+
 /// Takes a free device slot; the caller holds the segment's lock.
 [[nodiscard]] std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t process,
                                                         std::string_view name);

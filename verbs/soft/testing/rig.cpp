@@ -46,7 +46,8 @@ end::~end() {
 void end::make_qp() {
   ibv_qp_init_attr init{};
   init.send_cq = init.recv_cq = cq.get();
-  init.cap = {options.max_send_wr, 1, options.max_sge, 1, options.max_inline};
+  init.cap = {options.max_send_wr, options.max_recv_wr, options.max_sge, options.max_sge, options.max_inline};
+  init.srq = srq;
   init.sq_sig_all = options.all_signaled ? 1 : 0;
   auto made = queue_pair::create(pd, init);
   REQUIRE(made);
@@ -83,7 +84,7 @@ int end::to_rtr(const address& peer) {
   attr.dest_qp_num = peer.qpn;
   attr.rq_psn = peer.psn;
   attr.max_dest_rd_atomic = options.reads;
-  attr.min_rnr_timer = 12;
+  attr.min_rnr_timer = options.rnr_timer;
   attr.ah_attr.is_global = 1;
   attr.ah_attr.port_num = 1;
   attr.ah_attr.grh.dgid = peer.gid;
@@ -100,7 +101,7 @@ int end::to_rts() {
   attr.sq_psn = options.psn;
   attr.timeout = options.timeout;
   attr.retry_cnt = options.retry_cnt;
-  attr.rnr_retry = 6;
+  attr.rnr_retry = options.rnr_retry;
   attr.max_rd_atomic = options.reads;
   const auto done = qp.modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                         IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
@@ -150,6 +151,37 @@ int end::read(std::uint64_t wr_id, const address& from, std::uint64_t local, std
               std::uint32_t length) {
   ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory) + local, length, lkey};
   auto wr = make_wr(wr_id, sge, IBV_WR_RDMA_READ, from, remote, true);
+  return post({&wr, 1});
+}
+
+int end::receive(std::uint64_t wr_id, std::uint64_t local, std::uint32_t length) {
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory) + local, length, lkey};
+  ibv_recv_wr wr{};
+  wr.wr_id = wr_id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  return srq != nullptr ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qp.get(), &wr, &bad);
+}
+
+int end::send(std::uint64_t wr_id, std::uint64_t local, std::uint32_t length, ibv_wr_opcode opcode,
+              std::uint32_t imm, unsigned flags) {
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory) + local, length, lkey};
+  ibv_send_wr wr{};
+  wr.wr_id = wr_id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = opcode;
+  wr.send_flags = flags;
+  wr.imm_data = imm;
+  return post({&wr, 1});
+}
+
+int end::write_imm(std::uint64_t wr_id, const address& to, std::uint64_t local, std::uint64_t remote,
+                   std::uint32_t length, std::uint32_t imm) {
+  ibv_sge sge{reinterpret_cast<std::uintptr_t>(memory) + local, length, lkey};
+  auto wr = make_wr(wr_id, sge, IBV_WR_RDMA_WRITE_WITH_IMM, to, remote, true);
+  wr.imm_data = imm;
   return post({&wr, 1});
 }
 

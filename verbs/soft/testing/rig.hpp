@@ -36,6 +36,9 @@ struct qp_options {
   std::uint8_t reads = 16;
   bool all_signaled = false;
   std::uint32_t max_sge = 4;
+  std::uint32_t max_recv_wr = 64;
+  std::uint8_t rnr_retry = 6;
+  std::uint8_t rnr_timer = 12; // 640 us
 };
 
 /// What one end must know of the other.
@@ -64,6 +67,7 @@ struct end {
                                    std::byte* shared_memory = nullptr);
   ~end();
   void make_qp();
+  ibv_srq* srq = nullptr; // not owned: of the queue pairs that are made from now on
   address where() const;
   int to_init();
   int to_rtr(const address& peer);
@@ -76,6 +80,13 @@ struct end {
             std::uint32_t length, bool signaled = true);
   int read(std::uint64_t wr_id, const address& from, std::uint64_t local, std::uint64_t remote,
            std::uint32_t length);
+  /// Posts a receive into the own buffer.
+  int receive(std::uint64_t wr_id, std::uint64_t local, std::uint32_t length);
+  /// A SEND of `opcode`, or a WRITE with immediate data to the peer's buffer at `remote`.
+  int send(std::uint64_t wr_id, std::uint64_t local, std::uint32_t length, ibv_wr_opcode opcode = IBV_WR_SEND,
+           std::uint32_t imm = 0, unsigned flags = IBV_SEND_SIGNALED);
+  int write_imm(std::uint64_t wr_id, const address& to, std::uint64_t local, std::uint64_t remote,
+                std::uint32_t length, std::uint32_t imm);
   std::vector<ibv_wc> poll(int limit = 1024);
   /// Polls until so many completions came, on a steady clock; fewer after the time-out.
   std::vector<ibv_wc> poll_for(std::size_t count, base::duration timeout = std::chrono::seconds{5});
