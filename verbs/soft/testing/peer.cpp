@@ -60,6 +60,10 @@ public:
     }
     if (command == "write" || command == "read")
       return post(command, in);
+    if (command == "sends") { // the same with messages
+      send_for_ever();
+      return "ok";
+    }
     if (command == "writes") { // as many as fit, again and again, until the peer is gone or an error comes
       write_for_ever();
       return "ok";
@@ -140,6 +144,16 @@ private:
   void write_for_ever() {
     for (std::uint64_t i = 0;; ++i) {
       if (end_->write(i, peer_, 0, 0, 64 << 10) != 0 && end_->state() != IBV_QPS_RTS)
+        return;
+      for (const auto& wc : end_->poll())
+        if (wc.status != IBV_WC_SUCCESS)
+          return;
+    }
+  }
+
+  void send_for_ever() {
+    for (std::uint64_t i = 0;; ++i) {
+      if (end_->send(i, 0, 64 << 10) != 0 && end_->state() != IBV_QPS_RTS)
         return;
       for (const auto& wc : end_->poll())
         if (wc.status != IBV_WC_SUCCESS)
