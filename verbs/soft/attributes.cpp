@@ -53,7 +53,7 @@ int query_device(ibv_context* context, ibv_device_attr* out) {
   a.max_pd = 1 << 16;
   a.max_qp_rd_atom = a.max_qp_init_rd_atom = static_cast<int>(limits.max_qp_rd_atom);
   a.max_res_rd_atom = static_cast<int>(limits.max_res_rd_atom);
-  a.atomic_cap = IBV_ATOMIC_NONE;
+  a.atomic_cap = IBV_ATOMIC_HCA;
   a.max_srq = static_cast<int>(limits.max_srq);
   a.max_srq_wr = static_cast<int>(limits.max_srq_wr);
   a.max_srq_sge = a.max_sge;

@@ -59,6 +59,8 @@ verdict packet::land(copy_budget& budget) {
     return land_piece(at_work, budget);
   const ibv_sge bytes{reinterpret_cast<std::uintptr_t>(payload_.data()), what_.length, 0};
   region_cache cache;
+  if (atomic_)
+    return serve_atomic(rt_, at_work, to_, what_, *atomic_, bytes, cache);
   region_cache receives;
   return message_
              ? serve_message(rt_, at_work, to_, what_, *message_, {&bytes, 1}, cache, receives, done_, budget)

@@ -46,6 +46,7 @@ public:
   void shuffle(base::rng& random, nanos over);
   /// It is a message: it takes a receive where it lands.
   void takes_receive(const message& with) { message_ = with; }
+  void is_atomic(const atomic_operation& operation) { atomic_ = operation; }
   void launch(nanos lands_at);
   void run(nanos now, nanos until, copy_budget& budget) override;
 
@@ -61,6 +62,7 @@ private:
   const request what_;
   const logged_work work_;
   std::optional<message> message_;
+  std::optional<atomic_operation> atomic_;
   std::vector<std::byte> payload_;
   std::uint64_t done_ = 0;
   bool is_duplicate_ = false;

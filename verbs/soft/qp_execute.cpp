@@ -103,6 +103,8 @@ request soft_qp::request_of(const send_slot& slot) const noexcept {
 verdict soft_qp::execute(execution& at_work, std::uint64_t wr, copy_budget& budget) {
   if (ring_[wr].takes_receive)
     return execute_message(at_work, wr, budget);
+  if (ring_[wr].is_atomic)
+    return execute_atomic(at_work, wr);
   ibv_sge inline_sge;
   auto what = request_of(ring_[wr]);
   if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->moves_nothing())
@@ -124,6 +126,19 @@ message soft_qp::message_of(const send_slot& slot) const noexcept {
   m.imm_data = slot.imm_data;
   m.src_qpn = qp_num;
   return m;
+}
+
+atomic_operation soft_qp::atomic_of(const send_slot& slot) noexcept {
+  return {slot.opcode == IBV_WR_ATOMIC_CMP_AND_SWP, slot.sge[1].addr, slot.sge[2].addr};
+}
+
+verdict soft_qp::execute_atomic(execution& at_work, std::uint64_t wr) {
+  const auto& slot = ring_[wr];
+  const auto result =
+      serve_atomic(context_.rt(), at_work, peer_, request_of(slot), atomic_of(slot), slot.sge[0], region_);
+  if (result == verdict::executed)
+    ++tier_use_[static_cast<std::size_t>(region_.where.way)];
+  return result;
 }
 
 verdict soft_qp::execute_message(execution& at_work, std::uint64_t wr, copy_budget& budget) {
@@ -157,6 +172,8 @@ std::shared_ptr<packet> soft_qp::make_packet(std::uint64_t wr, bool is_tracked) 
                                     logged_work{slot.wr_id, slot.remote_addr, slot.length});
   if (slot.takes_receive)
     p->takes_receive(message_of(slot));
+  if (slot.is_atomic)
+    p->is_atomic(atomic_of(slot));
   if (p->what().moves_payload) {
     p->payload().resize(slot.length);
     auto* to = p->payload().data();

@@ -41,6 +41,8 @@ int soft_qp::append(const ibv_send_wr& wr) {
   case IBV_WR_RDMA_WRITE_WITH_IMM:
   case IBV_WR_SEND:
   case IBV_WR_SEND_WITH_IMM: takes_receive = true; break;
+  case IBV_WR_ATOMIC_CMP_AND_SWP:
+  case IBV_WR_ATOMIC_FETCH_AND_ADD: is_read = is_atomic = true; break;
   default: return EINVAL;
   }
   if (wr.num_sge < 0 || static_cast<std::uint32_t>(wr.num_sge) > init_.cap.max_send_sge)
@@ -70,6 +72,14 @@ int soft_qp::append(const ibv_send_wr& wr) {
   }
   // What is too long to be a message fails when it is executed, as on hardware.
   slot.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(length, UINT32_MAX));
+  if (is_atomic) { // the operands lie where further pieces would
+    if (wr.num_sge != 1 || length != sizeof(std::uint64_t))
+      return EINVAL;
+    slot.remote_addr = wr.wr.atomic.remote_addr;
+    slot.rkey = wr.wr.atomic.rkey;
+    slot.sge[1].addr = wr.wr.atomic.compare_add;
+    slot.sge[2].addr = wr.wr.atomic.swap;
+  }
   if (slot.is_inline) {
     if (is_read || length > init_.cap.max_inline_data)
       return EINVAL;

@@ -154,6 +154,8 @@ private:
   }
   [[nodiscard]] bool scatter(std::uint64_t wr, const packet& from) noexcept;
   [[nodiscard]] verdict execute_message(execution& at_work, std::uint64_t wr, copy_budget& budget);
+  [[nodiscard]] verdict execute_atomic(execution& at_work, std::uint64_t wr);
+  [[nodiscard]] static atomic_operation atomic_of(const send_slot& slot) noexcept;
   [[nodiscard]] message message_of(const send_slot& slot) const noexcept;
   // qp_receive.cpp
   [[nodiscard]] receive_queue& receives() noexcept;

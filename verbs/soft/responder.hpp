@@ -103,6 +103,20 @@ struct message {
   std::uint32_t src_qpn = 0;
 };
 
+/// An atomic operation on 8 bytes.
+struct atomic_operation {
+  bool is_swap = false; // compare and swap, else fetch and add
+  std::uint64_t compare_add = 0;
+  std::uint64_t swap = 0;
+};
+
+/// As serve() for an atomic, which answers with what was there before. Atomic against every requester and the
+/// owner's own instructions; only memory that this process can reach with instructions of its own, as its own
+/// or by a mapping, can be the target of one.
+[[nodiscard]] verdict serve_atomic(runtime& rt, execution& at_work, const responder& to, const request& what,
+                                   const atomic_operation& operation, const ibv_sge& local,
+                                   region_cache& cache);
+
 /// As serve() for a request that takes a receive: claims one, places the payload in it, and delivers its
 /// completion to the owner's list. `receives` caches the region of the last receive.
 [[nodiscard]] verdict serve_message(runtime& rt, execution& at_work, const responder& to, const request& what,

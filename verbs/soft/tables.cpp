@@ -131,7 +131,28 @@ std::string device_name(const layout::device_entry& device) {
   return device.name.data();
 }
 
+namespace {
+
+/// Whether a thread of another process, perhaps a stopped one, is at work on a queue pair of this one.
+bool is_visited(const layout::tables& t, std::uint32_t index) noexcept {
+  for (const auto& process : t.processes) {
+    if (&process == &t.processes[index] || process.used.load(std::memory_order_acquire) == 0)
+      continue;
+    for (const auto& slot : process.hazards) {
+      const auto target = slot.target.load(std::memory_order_seq_cst);
+      if (slot.sequence.load(std::memory_order_seq_cst) % 2 != 0 && target >> 32 != 0 &&
+          t.qps[(target >> 32) - 1].owner.load(std::memory_order_acquire) == index + 1)
+        return true;
+    }
+  }
+  return false;
+}
+
+} // namespace
+
 void release_process(layout::tables& t, std::uint32_t index) noexcept {
+  // What a visitor may still write to is left to the next process that has this entry, and freed with it.
+  const bool keeps_receives = is_visited(t, index);
   for (auto& device : t.devices)
     if (device.used.load(std::memory_order_acquire) != 0 &&
         device.process.load(std::memory_order_relaxed) == index)
@@ -141,7 +162,17 @@ void release_process(layout::tables& t, std::uint32_t index) noexcept {
       continue;
     qp.word.store((qp_generation(qp.word.load(std::memory_order_relaxed)) + 1) << 8,
                   std::memory_order_seq_cst);
-    qp.owner.store(0, std::memory_order_release);
+    if (!keeps_receives)
+      qp.owner.store(0, std::memory_order_release);
+  }
+  if (!keeps_receives) {
+    for (auto& cq : t.cqs)
+      if (cq.owner.load(std::memory_order_acquire) == index + 1)
+        cq.owner.store(0, std::memory_order_release);
+    for (auto& owner : t.block_owners)
+      if (owner.load(std::memory_order_acquire) == index + 1)
+        owner.store(0, std::memory_order_release);
+    t.head.first_free_block.store(0, std::memory_order_relaxed);
   }
   for (auto& mr : t.mrs) {
     if (mr.owner.load(std::memory_order_acquire) != index + 1)
@@ -156,6 +187,7 @@ void release_process(layout::tables& t, std::uint32_t index) noexcept {
     slot.taken.store(0, std::memory_order_relaxed);
   }
   process.remote_errors.store(0, std::memory_order_relaxed);
+  process.arrivals.store(0, std::memory_order_relaxed);
   process.generation.fetch_add(1, std::memory_order_release);
   process.used.store(0, std::memory_order_release);
 }
