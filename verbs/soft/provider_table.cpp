@@ -337,7 +337,8 @@ int resize_cq(ibv_cq* cq, int entries) {
   const auto& limits = soft_context::of(cq->context).device().limits();
   if (entries < 1 || static_cast<std::uint32_t>(entries) > limits.max_cqe)
     return EINVAL;
-  return soft_cq::of(cq).resize(entries);
+  const int error = judge_call(cq->context, verb::resize_cq).error;
+  return error != 0 ? error : soft_cq::of(cq).resize(entries);
 }
 
 tier_counts tier_use(ibv_qp* qp) {
