@@ -88,8 +88,7 @@ public:
   /// Somebody asked for an event of this queue pair, or of its completion queue.
   void raise_on_demand(ibv_event_type type);
 
-  // -- receives, for the completion queue, which calls these with its lock
-  // ------------------------------------------------------------------------
+  // -- receives: called by the completion queue with its lock
 
   [[nodiscard]] std::uint32_t slot_index() const noexcept { return index_; }
   /// What a finished receive says.
