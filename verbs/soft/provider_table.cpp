@@ -301,10 +301,10 @@ provider make_provider() {
     return get_cq_event_by_rules(channel, cq, user, get_cq_event);
   };
   p.ack_cq_events = ack_cq_events;
-  p.create_srq = create_srq;
-  p.modify_srq = modify_srq;
-  p.query_srq = query_srq;
-  p.destroy_srq = destroy_srq;
+  p.create_srq = ruled<verb::create_srq, create_srq>;
+  p.modify_srq = ruled<verb::modify_srq, modify_srq>;
+  p.query_srq = ruled<verb::query_srq, query_srq>;
+  p.destroy_srq = ruled<verb::destroy_srq, destroy_srq>;
   p.create_qp = ruled<verb::create_qp, create_qp>;
   p.modify_qp = [](ibv_qp* qp, ibv_qp_attr* wanted, int mask) {
     return modify_by_rules(qp, wanted, mask, modify_qp);
@@ -326,7 +326,8 @@ void set_data_path(soft_context& context) noexcept {
   ops.poll_cq = ruled<verb::poll_cq, poll_cq, reports::negative>;
   ops.req_notify_cq = ruled<verb::req_notify_cq, req_notify_cq>;
   ops.post_recv = [](ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
-    return soft_qp::of(qp).post_recv(first, bad);
+    auto& own = soft_qp::of(qp);
+    return own.may_be_ruled() ? post_recv_by_rules(own, first, bad) : own.post_recv(first, bad);
   };
   ops.post_srq_recv = [](ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) {
     return soft_srq::of(srq).post(first, bad);

@@ -12,7 +12,11 @@ wr_facts soft_qp::facts_of(std::uint64_t wr) noexcept {
   const auto& slot = ring_[wr];
   wr_facts f;
   f.wr = wr;
-  f.op = slot.is_read ? work_op::read : work_op::write;
+  const bool is_send = slot.opcode == IBV_WR_SEND || slot.opcode == IBV_WR_SEND_WITH_IMM;
+  f.op = slot.is_atomic ? work_op::atomic
+         : slot.is_read ? work_op::read
+         : is_send      ? work_op::send
+                        : work_op::write;
   f.peer_device = entry().dest_device.load(std::memory_order_relaxed);
   f.peer_qp = entry().dest_qpn.load(std::memory_order_relaxed);
   f.work = {slot.wr_id, slot.remote_addr, slot.length};

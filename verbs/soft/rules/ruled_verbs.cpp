@@ -94,6 +94,11 @@ int post_send_by_rules(soft_qp& qp, ibv_send_wr* first, ibv_send_wr** bad) {
                        [&](ibv_send_wr* from, ibv_send_wr** failed) { return qp.post_send(from, failed); });
 }
 
+int post_recv_by_rules(soft_qp& qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  return post_by_rules(qp.context, verb::post_recv, qp.qp_num, first, bad,
+                       [&](ibv_recv_wr* from, ibv_recv_wr** failed) { return qp.post_recv(from, failed); });
+}
+
 int get_async_event_by_rules(ibv_context* context, ibv_async_event* out,
                              int (*get)(ibv_context*, ibv_async_event*)) {
   return wait_by_rules(context, verb::get_async_event, [&] { return get(context, out); });
