@@ -83,6 +83,42 @@ std::vector<fault_kind> make_kinds() {
                  [](spec f, stage& s) { return s.set_rate(f.device, f.gbit_s); },
                  [](spec f, stage& s) { return s.set_rate(f.device, s.usual_rate(f.device)); },
                  [](spec f) { return fmt::format("{} runs at {:g} Gbit/s", f.device, f.gbit_s); }});
+  all.push_back({"gid_set",
+                 "A place of the port's GID table gets this address (RoCE v2).",
+                 {"device", "index", "gid"},
+                 {},
+                 [](spec f, stage& s) { return s.set_gid(f.device, f.index, f.gid); },
+                 {},
+                 [](spec f) { return fmt::format("GID {} of {} becomes {}", f.index, f.device, f.gid); }});
+  all.push_back({"gid_delete",
+                 "A place of the port's GID table becomes empty.",
+                 {"device", "index"},
+                 {},
+                 [](spec f, stage& s) { return s.delete_gid(f.device, f.index); },
+                 {},
+                 [](spec f) { return fmt::format("GID {} of {} is deleted", f.index, f.device); }});
+  all.push_back(
+      {"gid_move",
+       "An address moves to another place of the port's GID table.",
+       {"device", "index", "to_index"},
+       {},
+       [](spec f, stage& s) { return s.move_gid(f.device, f.index, f.to_index); },
+       [](spec f, stage& s) { return s.move_gid(f.device, f.to_index, f.index); },
+       [](spec f) { return fmt::format("GID {} of {} moves to {}", f.index, f.device, f.to_index); }});
+  all.push_back({"mtu",
+                 "The port's MTU becomes this; it raises no event.",
+                 {"device", "mtu"},
+                 {},
+                 [](spec f, stage& s) { return s.set_mtu(f.device, f.mtu); },
+                 [](spec f, stage& s) { return s.set_mtu(f.device, s.usual_mtu(f.device)); },
+                 [](spec f) { return fmt::format("the MTU of {} becomes {}", f.device, f.mtu); }});
+  all.push_back({"revoke_memory",
+                 "The memory that a traffic reaches at its `to` is deregistered; undone, it has new keys.",
+                 {"traffic", "for_ms"},
+                 {},
+                 [](spec f, stage& s) { return s.revoke_memory(f.traffic, true); },
+                 [](spec f, stage& s) { return s.revoke_memory(f.traffic, false); },
+                 [](spec f) { return "the memory of " + f.traffic + " is deregistered"; }});
   // -- control network
   all.push_back(
       {"control_cut",

@@ -77,6 +77,10 @@ struct fault_spec {
   std::string to;
   base::duration by{};
   double gbit_s = 0;
+  std::uint32_t index = 0;
+  std::uint32_t to_index = 0;
+  std::string gid;
+  std::uint32_t mtu = 4096;
   std::uint64_t messages = 1;
   std::string message; ///< type of control message, empty: any
   std::string text;

@@ -26,6 +26,14 @@ public:
   /// What the scenario says the device's rate is.
   virtual double usual_rate(const std::string& device) const = 0;
 
+  virtual done set_gid(const std::string& device, std::uint32_t index, const std::string& gid) = 0;
+  virtual done delete_gid(const std::string& device, std::uint32_t index) = 0;
+  virtual done move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) = 0;
+  virtual done set_mtu(const std::string& device, std::uint32_t bytes) = 0;
+  virtual std::uint32_t usual_mtu(const std::string& device) const = 0;
+  /// The memory that the traffic writes or reads at its `to` is deregistered, or registered again as it was.
+  virtual done revoke_memory(const std::string& traffic, bool on) = 0;
+
   virtual done cut_control(const std::string& a, const std::string& b) = 0;
   virtual done black_hole_control(const std::string& a, const std::string& b, bool on) = 0;
   virtual done set_control_latency(const std::string& from, const std::string& to, base::duration by) = 0;

@@ -89,6 +89,15 @@ const key_table<fault_spec>& fault_keys() {
       text("to", &f::to, "the name of a host"),
       ms("by_ms", &f::by),
       real("gbit_s", &f::gbit_s, 0.001, 10000, "a number of Gbit/s"),
+      whole("index", &f::index, 0, 15),
+      whole("to_index", &f::to_index, 0, 15),
+      {"gid", "an address, like 10.0.0.1 or fe80::1",
+       [](const value& v, f& into) {
+         if (!v.node().is_string() || !verbs::soft::parse_gid(v.node().get<std::string>()))
+           return v.refuse("an address, like 10.0.0.1 or fe80::1");
+         into.gid = v.node().get<std::string>();
+       }},
+      whole("mtu", &f::mtu, 256, 4096),
       whole("messages", &f::messages, 1, 1'000'000),
       text("message", &f::message, "the type of a control message"),
       text("text", &f::text),

@@ -87,6 +87,25 @@ const key_table<device_group>& device_keys() {
                      }
                    v.refuse("one of 256, 512, 1024, 2048, 4096");
                  }});
+    t.push_back({"gids", "an object of addresses by index, { \"0\": \"fe80::1\", \"3\": \"10.0.0.1\" }",
+                 [](const value& v, device_group& into) {
+                   if (!v.node().is_object())
+                     return v.refuse("an object of addresses by index");
+                   for (const auto& [at, gid] : v.node().items()) {
+                     verbs::soft::gid_row row;
+                     const auto parsed = gid.is_string()
+                                             ? verbs::soft::parse_gid(gid.template get<std::string>())
+                                             : std::nullopt;
+                     const bool is_index = at.size() <= 2 &&
+                                           at.find_first_not_of("0123456789") == std::string::npos &&
+                                           !at.empty() && std::stoul(at) < 16;
+                     if (!parsed || !is_index)
+                       return v.refuse("an object of addresses by index, 0 to 15");
+                     row.index = static_cast<std::uint32_t>(std::stoul(at));
+                     row.value = *parsed;
+                     into.nic.gids.push_back(row);
+                   }
+                 }});
     t.push_back({"limits", "an object, { ... }",
                  [](const value& v, device_group& into) { read_object(v, limit_keys(), into.nic.limits); }});
     return t;

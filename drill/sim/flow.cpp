@@ -57,6 +57,8 @@ void flow::make_memory(sim::machine& where, memory_pool& into, std::size_t slots
     if (!outcome)
       return after(reconnect_pause, &flow::prepare);
     into = memory_pool{(*outcome)->addr, bytes, slots};
+    if (&into == &remote_)
+      remote_buffer_ = *outcome;
     if (++memories_ == 2)
       connect();
   });
@@ -97,6 +99,19 @@ void flow::host_killed(const sim::machine& which) {
     peer_ = {};
   }
   state_ = state::preparing;
+}
+
+void flow::revoke(bool on) {
+  if (!where_.to->is_alive() || !remote_buffer_)
+    return;
+  auto& engine = where_.to->engine();
+  if (on)
+    return engine.deregister_memory(remote_buffer_, false, std::chrono::seconds{5}, [](const auto&) {});
+  engine.register_memory(remote_buffer_->addr, remote_buffer_->length, true,
+                         [this, life = life_](auto outcome) {
+                           if (life == life_ && outcome)
+                             remote_buffer_ = *outcome;
+                         });
 }
 
 void flow::host_restarted(const sim::machine& which) {

@@ -42,6 +42,8 @@ public:
 
   void batch_ended(const std::shared_ptr<actors::batch_state>& batch);
   void host_killed(const sim::machine& which);
+  /// The remote memory is deregistered, or registered again.
+  void revoke(bool on);
   void host_restarted(const sim::machine& which);
   /// The NIC says that a delayed packet landed here.
   void landed_late(std::uint64_t addr);
@@ -91,6 +93,7 @@ private:
   std::uint64_t remote_life_ = 0;
   memory_pool local_;
   memory_pool remote_;
+  std::shared_ptr<actors::local_buffer> remote_buffer_;
   std::size_t memories_ = 0;
   actors::peer_ref peer_;
   std::uint64_t submitted_ = 0;

@@ -49,6 +49,12 @@ play::play(const scenario& what, std::uint64_t seed, const run_wishes& wishes, r
     active_qps_[m.name()].clear();
     each_flow(&flow::host_killed, m);
   };
+  stage_.revoked = [this](const std::string& traffic, bool on) -> stage::done {
+    for (auto& f : flows_)
+      if (f.spec().name == traffic)
+        f.revoke(on);
+    return {};
+  };
   stage_.restarted = [each_flow](const sim::machine& m) { each_flow(&flow::host_restarted, m); };
 }
 

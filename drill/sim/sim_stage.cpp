@@ -48,6 +48,31 @@ double sim_stage::usual_rate(const std::string& device) const {
   return verbs::soft::device_options{}.rate_gbit_s;
 }
 
+stage::done sim_stage::set_gid(const std::string& device, std::uint32_t index, const std::string& gid) {
+  verbs::soft::gid_row row;
+  row.index = index;
+  row.value = *verbs::soft::parse_gid(gid);
+  return cluster_.fabric().set_gid(device, row);
+}
+stage::done sim_stage::delete_gid(const std::string& device, std::uint32_t index) {
+  return cluster_.fabric().delete_gid(device, index);
+}
+stage::done sim_stage::move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) {
+  return cluster_.fabric().move_gid(device, from, to);
+}
+stage::done sim_stage::set_mtu(const std::string& device, std::uint32_t bytes) {
+  return cluster_.fabric().set_mtu(device, bytes);
+}
+std::uint32_t sim_stage::usual_mtu(const std::string& device) const {
+  for (const auto& nic : what_.host(host_of(device))->nics())
+    if (host_of(device) + "/" + nic.name == device)
+      return nic.mtu;
+  return verbs::soft::device_options{}.mtu;
+}
+stage::done sim_stage::revoke_memory(const std::string& traffic, bool on) {
+  return revoked(traffic, on);
+}
+
 bool sim_stage::can_carry(const std::string& from_device, const std::string& to_device) const {
   std::size_t good = 0;
   for (const auto& d : cluster_.fabric().devices())

@@ -22,6 +22,12 @@ public:
   done set_delay(const std::string& device, base::duration by) override;
   done set_rate(const std::string& device, double gbit_s) override;
   double usual_rate(const std::string& device) const override;
+  done set_gid(const std::string& device, std::uint32_t index, const std::string& gid) override;
+  done delete_gid(const std::string& device, std::uint32_t index) override;
+  done move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) override;
+  done set_mtu(const std::string& device, std::uint32_t bytes) override;
+  std::uint32_t usual_mtu(const std::string& device) const override;
+  done revoke_memory(const std::string& traffic, bool on) override;
   done cut_control(const std::string& a, const std::string& b) override;
   done black_hole_control(const std::string& a, const std::string& b, bool on) override;
   done set_control_latency(const std::string& from, const std::string& to, base::duration by) override;
@@ -43,6 +49,7 @@ public:
 
   std::function<void(const sim::machine&)> killed;
   std::function<void(const sim::machine&)> restarted;
+  std::function<done(const std::string& traffic, bool on)> revoked;
 
 private:
   struct freeze_span {
