@@ -6,7 +6,8 @@
 #   tools.sh root|user path|preload
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-need ibv_devices ibv_devinfo ibv_asyncwatch ib_write_bw ib_read_bw ib_write_lat ib_read_lat
+need ibv_devices ibv_devinfo ibv_asyncwatch ibv_rc_pingpong ibv_srq_pingpong
+need ib_write_bw ib_read_bw ib_send_bw ib_write_lat ib_read_lat ib_send_lat
 choose_setting "$1" "$2"
 
 soft ACTOR_RDMA_SOFT_DEVICES=2 ibv_devices > "$work/out"
@@ -55,6 +56,21 @@ for old in "" "--use_old_post_send"; do
   pair "ib_read_lat $old" ib_read_lat "${common[@]}" -n 200 -s 8 $old
   expect '^ 8 +200 ' "$work/client" "ib_read_lat"
 done
+for old in "" "--use_old_post_send"; do
+  pair "ib_send_bw $old" ib_send_bw "${common[@]}" -n 500 -s 65536 $old
+  expect '^ 65536 +500 ' "$work/client" "ib_send_bw"
+  pair "ib_send_lat $old" ib_send_lat "${common[@]}" -n 200 -s 8 $old
+  expect '^ 8 +200 ' "$work/client" "ib_send_lat"
+  pair "ib_send_bw -e $old" ib_send_bw "${common[@]}" -n 200 -e $old
+done
+pair "ib_send_bw --use-srq" ib_send_bw "${common[@]}" -n 200 --use-srq
+# RoCE has no addresses but GIDs: one has to be named.
+pair "ibv_rc_pingpong" ibv_rc_pingpong -d soft0 -g 1 -n 200 -c -p PORT
+expect 'iters in' "$work/client" "ibv_rc_pingpong"
+pair "ibv_rc_pingpong -e" ibv_rc_pingpong -d soft0 -g 1 -n 200 -e -c -p PORT
+pair "ibv_rc_pingpong -N" ibv_rc_pingpong -d soft0 -g 1 -n 200 -N -c -p PORT
+pair "ibv_srq_pingpong" ibv_srq_pingpong -d soft0 -g 1 -n 200 -c -q 4 -p PORT
+expect 'iters in' "$work/client" "ibv_srq_pingpong"
 pair "ib_read_bw -e" ib_read_bw "${common[@]}" -n 200 -e
 pair "ib_write_bw -q 4 -b" ib_write_bw "${common[@]}" -n 200 -q 4 -b
 finish

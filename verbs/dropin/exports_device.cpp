@@ -11,6 +11,8 @@
 #include <cstring>
 
 #include <endian.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #undef ibv_query_port
 
@@ -67,12 +69,18 @@ ibv_context* ibv_open_device(ibv_device* handle) {
   if (context == nullptr)
     return nullptr;
   context->device = handle;
+  // Some programs duplicate it, and go on when importing from it is refused.
+  context->cmd_fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   dropin::extend(*verbs_get_ctx(context));
   return context;
 }
 
 int ibv_close_device(ibv_context* context) {
-  return nic().close_device(context);
+  const int fd = context->cmd_fd;
+  const int error = nic().close_device(context);
+  if (error == 0 && fd >= 0)
+    ::close(fd);
+  return error;
 }
 
 // -- queries

@@ -93,6 +93,25 @@ void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
   nic().ack_cq_events(cq, count);
 }
 
+// -- shared receive queues
+// ------------------------------------------------------------------------------------------
+
+ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) {
+  return nic().create_srq(pd, wanted);
+}
+
+int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* wanted, int mask) {
+  return nic().modify_srq(srq, wanted, mask);
+}
+
+int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* out) {
+  return nic().query_srq(srq, out);
+}
+
+int ibv_destroy_srq(ibv_srq* srq) {
+  return nic().destroy_srq(srq);
+}
+
 // -- queue pairs
 // ----------------------------------------------------------------------------------------------------
 

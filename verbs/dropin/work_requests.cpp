@@ -154,7 +154,9 @@ void add_operations(ibv_qp_ex& x) {
 } // namespace
 
 std::uint64_t send_operations() noexcept {
-  return IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ;
+  return IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+         IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+         IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 }
 
 void add_extended_interface(ibv_qp& handle) {
