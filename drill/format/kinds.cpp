@@ -141,7 +141,7 @@ void read_fault(const value& from, std::vector<fault_spec>& into) {
            has(kind->may_have, k);
   });
   need(from, kind->must_have, kind->name);
-  if (f.at.has_value() == f.after_completions.has_value())
+  if (from.node().contains("at_ms") == from.node().contains("after_completions"))
     from.complain("needs either at_ms or after_completions");
   if (f.times > 1 && f.every.count() == 0)
     from.complain_at("every_ms",

@@ -118,8 +118,9 @@ void play::look_at_pace() {
   if (t - pace_since_ < pace_window)
     return;
   std::uint64_t ended = 0;
-  for (const auto& f : flows_)
-    ended += f.ended();
+  for (const auto* flows : {&flows_, &after_flows_})
+    for (const auto& f : *flows)
+      ended += f.ended();
   const auto steps = stage_.cluster().world().steps();
   if (t - pace_since_ < 2 * pace_window && steps - pace_steps_ > pace_limit && ended == pace_ended_ &&
       facts_.progress.size() < 10)
@@ -253,11 +254,11 @@ void play::plan() {
 
 void play::plan_fault(const fault_spec& what) {
   --pending_faults_;
+  undone_faults_ += what.lasts ? 1 : 0; // first: it is not the last thing to happen
   const auto* kind = find_fault_kind(what.kind);
   do_fault(what, kind->apply, "");
   if (!what.lasts)
     return;
-  ++undone_faults_;
   stage_.cluster().world().at(stage_.cluster().now() + *what.lasts, [this, &what, kind] {
     --undone_faults_;
     do_fault(what, kind->undo, "over: ");
@@ -276,7 +277,8 @@ void play::do_fault(const fault_spec& what,
   facts_.last_fault = now();
   for (auto& r : rails_)
     r.carried.reset();
-  watch_rails();
+  if (pending_faults_ == 0 && undone_faults_ == 0)
+    watch_rails();
 }
 
 void play::batch_ended() {

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the reader accepts, what it refuses and how it names it, and that the documentation knows every key.
+#include "drill/format/read.hpp"
+
+#include "drill/checks/expectations.hpp"
+#include "drill/explain.hpp"
+#include "drill/fault_kinds.hpp"
+#include "drill/format/tables.hpp"
+
+#include <fstream>
+#include <iterator>
+
+#include <doctest/doctest.h>
+
+using namespace actor_rdma;
+using namespace actor_rdma::drill;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The file with this as its last member.
+tl::expected<scenario, std::vector<std::string>> with(const std::string& member) {
+  return parse_scenario(R"({ "id": "x", "title": "y", "hosts": [{ "name": "a" }, { "name": "b" }],
+    "traffic": [{ "name": "main", "from": "a", "to": "b" }])" +
+                        (member.empty() ? "" : ", " + member) + "}");
+}
+
+/// The only complaint.
+std::string complaint(const std::string& member) {
+  const auto read = with(member);
+  REQUIRE_FALSE(read.has_value());
+  CHECK(read.error().size() == 1);
+  return read.error().front();
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("a small file is read with its defaults, and comments are no obstacle") {
+  const auto read = with("\"seeds\": 3 // three\n");
+  REQUIRE(read.has_value());
+  CHECK(read->seeds == 3);
+  REQUIRE(read->hosts.size() == 2);
+  CHECK(read->hosts[0].nics().size() == 2);
+  CHECK(read->hosts[0].nics()[1].name == "soft1");
+  CHECK(read->hosts[0].nics()[1].mode == verbs::soft::nic_mode::paced);
+  CHECK(read->traffic[0].deadline == 10s);
+}
+
+TEST_CASE("settings of the file are those of each host, which may change them") {
+  const auto read =
+      parse_scenario(R"({ "hosts": [{ "name": "a", "settings": { "path_fence_ms": 7 } }, { "name": "b" }],
+    "settings": { "stall_floor_ms": 12.5, "path_fence_ms": 9 }, "id": "x", "title": "y" })");
+  REQUIRE(read.has_value());
+  CHECK(read->hosts[0].config.stall_floor == 12500us);
+  CHECK(read->hosts[0].config.path_fence == 7ms);
+  CHECK(read->hosts[1].config.path_fence == 9ms);
+}
+
+TEST_CASE("what is wrong is named with its place and with what is accepted") {
+  CHECK(complaint(R"("seed": 3)").find("seed: is not a key here, accepted are id, title") == 0);
+  CHECK(has(complaint(R"("seeds": 0)"), "seeds: is 0, accepted is a whole number, 1 to"));
+  CHECK(has(complaint(R"("seeds": "many")"), "seeds: is \"many\""));
+  CHECK(has(complaint(R"("bounds": { "end_grace_ms": -1 })"), "bounds.end_grace_ms: is -1"));
+  CHECK(has(complaint(R"("settings": { "send_queue_depth": 100 })"),
+            "settings.send_queue_depth: is 100, accepted is a power of two"));
+  const std::string fault = R"("faults": [{ "kind": "hang", "device": "a/soft0", "at_ms": )";
+  CHECK(has(complaint(fault + R"("soon" }])"), "faults[0]"));
+  CHECK(has(complaint(fault + R"(5, "by_ms": 4 }])"), "faults[0].by_ms: is not a key here"));
+  CHECK(has(complaint(R"("faults": [{ "kind": "hang", "device": "a/soft9", "at_ms": 5 }])"),
+            "faults[0].device: there is no device \"a/soft9\", devices are a/soft0, a/soft1"));
+  CHECK(has(complaint(R"("faults": [{ "kind": "hung" }])"),
+            "faults[0].kind: is \"hung\", accepted is one of link_down"));
+  CHECK(has(complaint(R"("faults": [{ "kind": "hang", "device": "a/soft0" }])"),
+            "needs either at_ms or after_completions"));
+  CHECK(has(complaint(R"("faults": [{ "kind": "control_cut", "from": "a", "at_ms": 1 }])"),
+            "faults[0].to: is missing"));
+  CHECK(has(complaint(R"("faults": [{ "kind": "control_cut", "from": "a", "to": "c", "at_ms": 1 }])"),
+            "faults[0].to: there is no host \"c\", hosts are a, b"));
+  CHECK(has(complaint(R"("expect": [{ "kind": "transfers" }])"),
+            "expect[0]: needs at_least, at_most or equals"));
+  CHECK(has(complaint(R"("expect": [{ "kind": "transfers", "traffic": "mian", "equals": 1 }])"),
+            "expect[0].traffic: there is no traffic \"mian\", traffic is main"));
+  CHECK(has(complaint(R"("seeds": 3, "seeds": 4)"), "seeds: stands twice"));
+  CHECK(has(complaint(R"("seeds": )"), "is not JSON"));
+}
+
+TEST_CASE("everything that is wrong is told at once") {
+  const auto read = with(R"("seeds": 0, "time_limit_ms": 0)");
+  REQUIRE_FALSE(read.has_value());
+  CHECK(read.error().size() == 2);
+}
+
+TEST_CASE("a file that cannot be read is named") {
+  const auto read = read_scenario("/does/not/exist.json");
+  REQUIRE_FALSE(read.has_value());
+  CHECK(has(read.error().front(), "/does/not/exist.json: cannot be read: No such file"));
+}
+
+TEST_CASE("the documentation knows every key, every fault and every expectation") {
+  std::ifstream in(ACTOR_RDMA_SOURCE_DIR "/docs/scenarios.md");
+  const std::string page{std::istreambuf_iterator<char>{in}, {}};
+  REQUIRE(page.size() > 1000);
+  const auto section = [&](const std::string& name) {
+    const auto from = page.find("\n### " + name + "\n");
+    CAPTURE(name);
+    REQUIRE(from != std::string::npos);
+    const auto to = page.find("\n##", from + 5);
+    return page.substr(from, to == std::string::npos ? to : to - from);
+  };
+  for (const auto& k : format::all_keys()) {
+    CAPTURE(k.object);
+    CAPTURE(k.name);
+    const auto top = k.object.substr(0, k.object.find('.'));
+    CHECK(has(section(top.empty() ? "The file" : top), "`" + k.name + "`"));
+  }
+  for (const auto& k : fault_kinds())
+    CHECK_MESSAGE(has(section("faults"), "| `" + k.name + "` |"), k.name);
+  for (const auto& k : expect_kinds())
+    CHECK_MESSAGE(has(section("expect"), "| `" + k.name + "` |"), k.name);
+}
+
+TEST_CASE("the example of the documentation is a scenario, and can be said in words") {
+  std::ifstream in(ACTOR_RDMA_SOURCE_DIR "/docs/scenarios.md");
+  const std::string page{std::istreambuf_iterator<char>{in}, {}};
+  const auto from = page.find("```json\n");
+  REQUIRE(from != std::string::npos);
+  const auto read = parse_scenario(page.substr(from + 8, page.find("```\n", from + 8) - from - 8));
+  REQUIRE(read.has_value());
+  const auto words = explain(*read);
+  CHECK(has(words, "a/soft0 hangs, for 1000 ms"));
+  CHECK(has(words, "no late byte"));
+}
