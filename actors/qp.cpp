@@ -34,7 +34,6 @@ void qp::on_fault(const std::string& what) {
 }
 
 // -- messages -------------------------------------------------------------------------------------
-
 void qp::handle(qp_begin& m) {
   if (born_ || machine_.state() != qp_state::rebuilding)
     return;
@@ -43,7 +42,8 @@ void qp::handle(qp_begin& m) {
 }
 
 void qp::handle(qp_connect& m) {
-  if (!born_ || m.peer.generation != generation_ || machine_.state() != qp_state::rebuilding)
+  const bool came_twice = peer_.peer.generation == m.peer.generation; // this one is being connected
+  if (!born_ || m.peer.generation != generation_ || machine_.state() != qp_state::rebuilding || came_twice)
     return;
   peer_ = m;
   connect();
