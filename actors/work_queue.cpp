@@ -31,7 +31,8 @@ slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_devi
 void work_queue::set_usable(slot_id slot, bool usable, std::uint16_t generation) {
   auto& s = slots_.at(slot);
   s.usable = usable;
-  s.generation = generation;
+  if (std::exchange(s.generation, generation) != generation)
+    s.rate = 0; // how fast the old QP was at its end says nothing of the new one
 }
 
 bool work_queue::any_usable() const noexcept {

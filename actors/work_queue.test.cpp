@@ -64,6 +64,15 @@ public:
       c.slices[i].end = how;
     queue.ended(c, now += 1us);
   }
+  void end_one_by_one(const chunk& posted, base::duration each) {
+    for (std::size_t i = 0; i < posted.count; ++i) {
+      chunk one;
+      one.slot = posted.slot;
+      one.generation = posted.generation;
+      one.add(posted.slices[i].what, wr_end::success);
+      queue.ended(one, now += each);
+    }
+  }
   void batch_ended(const std::shared_ptr<batch_state>&) override { ++ended_batches; }
   void keys_refused() override { ++refusals; }
 
@@ -174,13 +183,7 @@ TEST_CASE("under a light load a rail that was measured slow once is not left out
   f.submit(std::vector<std::uint64_t>(16, 100));
   for (int half = 0; half < 2; ++half)
     for (const auto& c : f.pull())
-      for (std::size_t i = 0; i < c->count; ++i) {
-        chunk one;
-        one.slot = c->slot;
-        one.generation = c->generation;
-        one.add(c->slices[i].what, wr_end::success);
-        f.queue.ended(one, f.now += c->slot == 0 ? 1us : 1ms);
-      }
+      f.end_one_by_one(*c, c->slot == 0 ? 1us : 1ms);
   // From now on they are equal, and one slice at a time never fills a rail.
   for (int second = 0; second < 3; ++second) {
     std::array<int, 2> given{};
@@ -195,6 +198,20 @@ TEST_CASE("under a light load a rail that was measured slow once is not left out
     CHECK(given[0] > 0);
     CHECK(given[1] > 0);
   }
+}
+
+TEST_CASE("a QP of a new generation is not taken to be as slow as the old one was at its end") {
+  fixture f;
+  f.submit(std::vector<std::uint64_t>(16, 100));
+  for (const auto& c : f.pull())
+    f.end_one_by_one(*c, c->slot == 0 ? 1us : 10ms);
+  f.generation[1] = 2;
+  f.queue.set_usable(1, false, 1);
+  f.queue.set_usable(1, true, 2);
+  f.submit({100, 100});
+  const auto given = f.pull();
+  REQUIRE(given.size() == 2);
+  CHECK(given[0]->slot != given[1]->slot);
 }
 
 TEST_CASE("a suspected slice goes to another device and its transfer still waits for the hung WR and for the "

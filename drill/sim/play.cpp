@@ -239,6 +239,12 @@ void play::plan() {
     for (const auto& h : {f.host, f.from, f.to, f.device.substr(0, f.device.find('/'))})
       if (!h.empty())
         hosts.insert(h);
+    // A traffic is what such a fault strikes at, not only what its time is counted by.
+    if (const auto& keys = find_fault_kind(f.kind)->must_have;
+        std::find(keys.begin(), keys.end(), "traffic") != keys.end())
+      for (const auto& t : what_.traffic)
+        if (t.name == f.traffic)
+          hosts.insert(t.to);
     pending_faults_ += f.times;
     if (f.after_completions)
       counted_.emplace_back(&f, *f.after_completions);
