@@ -26,7 +26,7 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* count) {
   const auto& all = dropin::device_handles();
-  auto** const list = static_cast<ibv_device**>(std::calloc(all.size() + 1, sizeof(ibv_device*)));
+  auto** const list = static_cast<ibv_device**>(std::calloc(all.size() + 1, sizeof(void*)));
   if (list == nullptr) {
     errno = ENOMEM;
     return nullptr;

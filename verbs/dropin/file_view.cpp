@@ -61,8 +61,9 @@ void write_classes(const fs::path& classes, const std::vector<std::string>& devi
     fs::create_directory_symlink("../..", device / "device");
     write_files(root / "infiniband_verbs" / node, {{"ibdev", name}, {"abi_version", "1"}});
     fs::create_directory_symlink("../..", root / "infiniband_verbs" / node / "device");
-    fs::create_directory_symlink("../" + function + "/infiniband/" + name, classes / "infiniband" / name);
-    fs::create_directory_symlink("../" + function + "/infiniband_verbs/" + node,
+    fs::create_directory_symlink(fmt::format("../{}/infiniband/{}", function, name),
+                                 classes / "infiniband" / name);
+    fs::create_directory_symlink(fmt::format("../{}/infiniband_verbs/{}", function, node),
                                  classes / "infiniband_verbs" / node);
   }
 }

@@ -168,7 +168,9 @@ unsigned yield_after() noexcept {
 }
 
 const provider& nic() noexcept {
-  static const auto* const table = new provider{soft::make_provider()};
+  // Never destroyed, like the state above. Without memory for it the process cannot go on in any case.
+  static const auto* const table =
+      new provider{soft::make_provider()}; // NOLINT(bugprone-unhandled-exception-at-new)
   return *table;
 }
 

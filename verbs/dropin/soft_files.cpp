@@ -4,6 +4,7 @@
 // directory, for programs of users who cannot mount. It is preloaded into everything that such a program
 // starts, so it uses the C library only, and does nothing without ACTOR_RDMA_SOFT_VIEW. System calls that a
 // program makes itself, or that the C library makes for other purposes (glob, ftw), are not redirected.
+#include <climits>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +13,6 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
