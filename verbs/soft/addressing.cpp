@@ -54,10 +54,10 @@ std::optional<gid_row> read_gid(const layout::device_entry& device, std::uint32_
     if ((meta & present) == 0)
       return std::nullopt;
     const auto& value = place.value[meta & second_value];
-    const std::uint64_t words[2] = {value[0].load(std::memory_order_relaxed),
-                                    value[1].load(std::memory_order_relaxed)};
-    std::atomic_thread_fence(std::memory_order_acquire);
-    const auto after = place.meta.load(std::memory_order_relaxed);
+    // Whoever sees a word of a later value also sees that the value before it was announced.
+    const std::uint64_t words[2] = {value[0].load(std::memory_order_acquire),
+                                    value[1].load(std::memory_order_acquire)};
+    const auto after = place.meta.load(std::memory_order_acquire);
     if (after == meta) {
       gid_row row;
       row.index = index;
@@ -83,9 +83,8 @@ void write_gid(layout::device_entry& device, std::uint32_t index,
   const auto which = (before & second_value) ^ second_value;
   std::uint64_t words[2];
   std::memcpy(words, row->value.raw, sizeof words);
-  std::atomic_thread_fence(std::memory_order_release);
   for (std::size_t i = 0; i < 2; ++i)
-    place.value[which][i].store(words[i], std::memory_order_relaxed);
+    place.value[which][i].store(words[i], std::memory_order_release);
   place.meta.store(writes | which | present | std::uint64_t{row->type & 3} << type_shift |
                        (row->interface_up ? interface_is_up : 0) |
                        std::uint64_t{row->interface_index & 0xffffff} << interface_shift,
