@@ -69,6 +69,15 @@ struct fault_fact {
   std::string text;
 };
 
+/// A decision of a rule of the software NIC.
+struct verdict_fact {
+  base::duration at{};
+  std::string device;
+  std::string op;      ///< "write", "reg_mr", "PORT_ERR"
+  std::string verdict; ///< "drop", "status:LOC_LEN_ERR"
+  std::uint32_t rule = 0;
+};
+
 /// What must be the same again in the end.
 struct counter_fact {
   std::string name; ///< "open QPs of a/soft0"
@@ -111,6 +120,7 @@ struct run_facts {
   std::vector<notice_fact> notices;
   std::vector<event_fact> events;
   std::vector<fault_fact> faults;
+  std::vector<verdict_fact> verdicts;
   std::vector<std::string> faulted_hosts; ///< that some fault touches
   std::vector<counter_fact> counters;
   std::vector<byte_sample> bytes;

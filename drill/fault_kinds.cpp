@@ -12,6 +12,7 @@ namespace {
 
 using spec = const fault_spec&;
 using bootstrap::message_fate;
+using verbs::soft::hang_mode;
 
 std::string ms(base::duration d) {
   return fmt::format("{:g} ms", std::chrono::duration<double, std::milli>(d).count());
@@ -36,36 +37,138 @@ fault_kind message_kind(const char* name, const char* meaning, message_fate fate
   return k;
 }
 
+std::string quietly(spec f) {
+  return f.is_quiet ? " without an event" : "";
+}
+
+/// A kind that is in force while its rules are.
+fault_kind rule_kind(const char* name, const char* meaning, std::vector<std::string> must_have,
+                     std::vector<std::string> may_have, std::function<std::vector<std::string>(spec)> rules,
+                     std::function<std::string(spec)> words) {
+  fault_kind k;
+  k.name = name;
+  k.meaning = meaning;
+  k.must_have = std::move(must_have);
+  k.may_have = std::move(may_have);
+  k.rules = std::move(rules);
+  k.apply = [rules = k.rules](spec f, stage& s) {
+    base::expected<void> outcome;
+    for (const auto& r : rules(f))
+      if (outcome)
+        outcome = s.add_rule(r);
+    return outcome;
+  };
+  k.undo = [rules = k.rules](spec f, stage& s) {
+    base::expected<void> outcome;
+    for (const auto& r : rules(f))
+      if (outcome)
+        outcome = s.remove_rule(r);
+    return outcome;
+  };
+  k.words = std::move(words);
+  return k;
+}
+
+std::string counted(spec f) {
+  return f.count ? fmt::format(" count={}", *f.count) : "";
+}
+std::string times(spec f) {
+  return f.count ? fmt::format(", {} time{}", *f.count, *f.count == 1 ? "" : "s") : "";
+}
+
+/// What has to do with rules of the NIC and its async events.
+void add_rule_kinds(std::vector<fault_kind>& all) {
+  all.push_back({"async_event",
+                 "The device tells of an async event, whether it happened or not.",
+                 {"device", "event"},
+                 {"count"},
+                 [](spec f, stage& s) {
+                   return s.raise_event(f.device, f.event, static_cast<std::uint32_t>(f.count.value_or(1)));
+                 },
+                 {},
+                 [](spec f) {
+                   return fmt::format("{} tells of {} {}", f.device,
+                                      f.count ? std::to_string(*f.count) : "an", f.event);
+                 }});
+  all.push_back(rule_kind(
+      "event_lost", "Async events of this kind do not reach the application.", {"device", "event"}, {"count"},
+      [](spec f) {
+        return std::vector{"dev=" + f.device + " event=" + f.event + " do=swallow" + counted(f)};
+      },
+      [](spec f) { return f.event + " of " + f.device + " gets lost" + times(f); }));
+  all.push_back(rule_kind(
+      "packets_lost", "Packets are lost on the wire, in one direction; both ports stay up.", {"device"},
+      {"peer", "direction"},
+      [](spec f) {
+        return std::vector{"dev=" + f.device + (f.peer.empty() ? "" : " peer=" + f.peer) +
+                           " dir=" + (f.direction.empty() ? "tx" : f.direction) + " do=drop"};
+      },
+      [](spec f) {
+        return fmt::format("packets of {} ({}){} get lost", f.device,
+                           f.direction.empty() ? "tx" : f.direction,
+                           f.peer.empty() ? "" : " to or from " + f.peer);
+      }));
+  all.push_back(rule_kind(
+      "verb_fails", "A verbs call on the device fails.", {"device", "verb", "error"}, {"count"},
+      [](spec f) {
+        return std::vector{"dev=" + f.device + " verb=" + f.verb + " do=errno:" + f.error + counted(f)};
+      },
+      [](spec f) { return fmt::format("{} of {} fails with {}{}", f.verb, f.device, f.error, times(f)); }));
+  auto lost = rule_kind(
+      "device_lost", "The device is gone: DEVICE_FATAL, nothing goes in or out, and every verb is EIO.",
+      {"device"}, {}, [](spec f) { return std::vector{"dev=" + f.device + " verb=any do=errno:EIO"}; },
+      [](spec f) { return f.device + " is lost"; });
+  lost.apply = [rules = lost.apply](spec f, stage& s) {
+    auto done = s.set_link(f.device, false, true);
+    if (done)
+      done = s.set_hang(f.device, hang_mode::hard); // what it had to send it never will
+    if (done)
+      done = s.raise_event(f.device, "DEVICE_FATAL", 1);
+    return done ? rules(f, s) : done;
+  };
+  lost.undo = [rules = lost.undo](spec f, stage& s) {
+    auto done = rules(f, s);
+    if (done)
+      done = s.set_hang(f.device, hang_mode::off);
+    return done ? s.set_link(f.device, true, true) : done;
+  };
+  all.push_back(std::move(lost));
+  all.push_back(rule_kind(
+      "rule", "A rule of the software NIC is in force.", {"rule"}, {},
+      [](spec f) { return std::vector{f.rule}; }, [](spec f) { return "from now on: " + f.rule; }));
+}
+
 std::vector<fault_kind> make_kinds() {
   std::vector<fault_kind> all;
   // -- devices
   all.push_back({"link_down",
                  "The device's port goes down.",
                  {"device"},
-                 {},
-                 [](spec f, stage& s) { return s.set_link(f.device, false); },
-                 [](spec f, stage& s) { return s.set_link(f.device, true); },
-                 [](spec f) { return "the link of " + f.device + " goes down"; }});
+                 {"quiet"},
+                 [](spec f, stage& s) { return s.set_link(f.device, false, f.is_quiet); },
+                 [](spec f, stage& s) { return s.set_link(f.device, true, f.is_quiet); },
+                 [](spec f) { return "the link of " + f.device + " goes down" + quietly(f); }});
   all.push_back({"link_up",
                  "The device's port comes up.",
                  {"device"},
+                 {"quiet"},
+                 [](spec f, stage& s) { return s.set_link(f.device, true, f.is_quiet); },
                  {},
-                 [](spec f, stage& s) { return s.set_link(f.device, true); },
-                 {},
-                 [](spec f) { return "the link of " + f.device + " comes up"; },
+                 [](spec f) { return "the link of " + f.device + " comes up" + quietly(f); },
                  true});
-  all.push_back({"hang",
-                 "WRs of the device are swallowed: no completion, no error, until they are flushed.",
-                 {"device"},
-                 {},
-                 [](spec f, stage& s) { return s.set_hang(f.device, true); },
-                 [](spec f, stage& s) { return s.set_hang(f.device, false); },
-                 [](spec f) { return f.device + " hangs"; }});
+  all.push_back(
+      {"hang",
+       "WRs of the device are swallowed: no completion, no error, until they are flushed.",
+       {"device"},
+       {"hard"},
+       [](spec f, stage& s) { return s.set_hang(f.device, f.is_hard ? hang_mode::hard : hang_mode::soft); },
+       [](spec f, stage& s) { return s.set_hang(f.device, hang_mode::off); },
+       [](spec f) { return f.device + " hangs" + (f.is_hard ? " and does not even flush" : ""); }});
   all.push_back({"heal",
                  "The device hangs no longer; what it swallowed stays lost.",
                  {"device"},
                  {},
-                 [](spec f, stage& s) { return s.set_hang(f.device, false); },
+                 [](spec f, stage& s) { return s.set_hang(f.device, hang_mode::off); },
                  {},
                  [](spec f) { return f.device + " hangs no longer"; },
                  true});
@@ -119,6 +222,7 @@ std::vector<fault_kind> make_kinds() {
                  [](spec f, stage& s) { return s.revoke_memory(f.traffic, true); },
                  [](spec f, stage& s) { return s.revoke_memory(f.traffic, false); },
                  [](spec f) { return "the memory of " + f.traffic + " is deregistered"; }});
+  add_rule_kinds(all);
   // -- control network
   all.push_back(
       {"control_cut",

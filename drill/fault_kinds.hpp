@@ -24,6 +24,8 @@ struct fault_kind {
   std::function<std::string(const fault_spec&)> words; ///< "the link of a/soft0 goes down"
   /// A repair is not a fault: nothing has to converge after it but what it repairs.
   bool is_repair = false;
+  /// Rules of the NIC that are in force from `apply` to `undo`; the reader checks them.
+  std::function<std::vector<std::string>(const fault_spec&)> rules = nullptr;
 };
 
 const std::vector<fault_kind>& fault_kinds();

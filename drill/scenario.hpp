@@ -84,6 +84,15 @@ struct fault_spec {
   std::uint64_t messages = 1;
   std::string message; ///< type of control message, empty: any
   std::string text;
+  std::string rule; ///< of the NIC's rule language (verbs/soft/rules/rule.hpp)
+  std::string event;
+  std::optional<std::uint64_t> count;
+  std::string peer;
+  std::string direction;
+  std::string verb;
+  std::string error; ///< name of an errno
+  bool is_quiet = false;
+  bool is_hard = false;
 };
 
 /// Which of these an expectation uses is said by its kind, see drill/checks/expectations.hpp.

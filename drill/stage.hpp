@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "bootstrap/memory_channel.hpp"
+#include "verbs/soft/fabric.hpp"
 
 #include <cstdint>
 #include <string>
@@ -19,12 +20,16 @@ public:
   virtual ~stage() = default;
   using done = base::expected<void>;
 
-  virtual done set_link(const std::string& device, bool up) = 0;
-  virtual done set_hang(const std::string& device, bool on) = 0;
+  virtual done set_link(const std::string& device, bool up, bool quietly) = 0;
+  virtual done set_hang(const std::string& device, verbs::soft::hang_mode mode) = 0;
   virtual done set_delay(const std::string& device, base::duration by) = 0;
   virtual done set_rate(const std::string& device, double gbit_s) = 0;
   /// What the scenario says the device's rate is.
   virtual double usual_rate(const std::string& device) const = 0;
+  virtual done raise_event(const std::string& device, const std::string& event, std::uint32_t count) = 0;
+  /// A rule holds until the same text is removed; a text that was added twice has to be removed twice.
+  virtual done add_rule(const std::string& text) = 0;
+  virtual done remove_rule(const std::string& text) = 0;
 
   virtual done set_gid(const std::string& device, std::uint32_t index, const std::string& gid) = 0;
   virtual done delete_gid(const std::string& device, std::uint32_t index) = 0;

@@ -71,6 +71,13 @@ figure count_qps(spec e, facts f) {
   }));
 }
 
+figure count_verdicts(spec e, facts f) {
+  return static_cast<double>(std::count_if(f.verdicts.begin(), f.verdicts.end(), [&](const verdict_fact& v) {
+    return (e.device.empty() || v.device == e.device) && within(v.at, e.after, e.before) &&
+           (v.op + " " + v.verdict).find(e.detail) != std::string::npos;
+  }));
+}
+
 figure count_log(spec e, facts f) {
   return static_cast<double>(std::count_if(f.log.begin(), f.log.end(), [&](const log_fact& l) {
     return within(l.at, e.after, e.before) && l.text.find(e.detail) != std::string::npos;
@@ -132,6 +139,11 @@ std::vector<expect_kind> make_kinds() {
        {},
        {"host", "device", "after_ms", "before_ms"},
        count_qps},
+      {"verdicts",
+       "how often rules of the NIC acted",
+       {},
+       {"device", "detail", "after_ms", "before_ms"},
+       count_verdicts},
       {"log_lines", "how many log lines there were", {}, {"detail", "after_ms", "before_ms"}, count_log},
       {"latency_ms",
        "a percentile of the completed transfers' times, in ms, by when they were submitted",

@@ -4,8 +4,10 @@
 #include "drill/fault_kinds.hpp"
 #include "drill/format/keys.hpp"
 #include "drill/format/tables.hpp"
+#include "verbs/soft/rules/rule_words.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace actor_rdma::drill::format {
 
@@ -13,6 +15,26 @@ namespace {
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::vector<std::string> words_of(std::span<const verbs::soft::rule_word> words) {
+  std::vector<std::string> all;
+  for (const auto& w : words)
+    all.emplace_back(w.name);
+  return all;
+}
+
+/// A rule that ends or acts by itself would hide from the run when its faults are over.
+void check_rule(const value& from, const std::string& key, const std::string& text) {
+  using verbs::soft::rule_target;
+  const auto read = verbs::soft::parse_rule(text);
+  if (!read)
+    from.complain_at(key, read.error().what);
+  else if (read->target == rule_target::timer)
+    from.complain_at(key,
+                     "do=raise and do=link act by themselves: say kind async_event, link_down or link_up");
+  else if (read->after != 0 || read->during != verbs::soft::never)
+    from.complain_at(key, "after_ms and for_ms are said of the fault, not in the rule");
 }
 
 template <class Kinds>
@@ -101,6 +123,15 @@ const key_table<fault_spec>& fault_keys() {
       whole("messages", &f::messages, 1, 1'000'000),
       text("message", &f::message, "the type of a control message"),
       text("text", &f::text),
+      text("rule", &f::rule, "a rule of the software NIC"),
+      choice("event", &f::event, words_of(verbs::soft::event_words())),
+      whole("count", &f::count, 1, 100'000),
+      text("peer", &f::peer, "a device or a host"),
+      choice("direction", &f::direction, {"tx", "rx", "request", "ack"}),
+      text("verb", &f::verb, "the name of a verbs call, or create, destroy, query, any"),
+      choice("error", &f::error, words_of(verbs::soft::errno_words())),
+      flag("quiet", &f::is_quiet),
+      flag("hard", &f::is_hard),
   };
   return table;
 }
@@ -141,6 +172,11 @@ void read_fault(const value& from, std::vector<fault_spec>& into) {
            has(kind->may_have, k);
   });
   need(from, kind->must_have, kind->name);
+  const bool is_complete = std::all_of(kind->must_have.begin(), kind->must_have.end(),
+                                       [&](const auto& k) { return from.node().contains(k); });
+  if (kind->rules && is_complete)
+    for (const auto& r : kind->rules(f))
+      check_rule(from, f.verb.empty() ? (f.rule.empty() ? "kind" : "rule") : "verb", r);
   if (from.node().contains("at_ms") == from.node().contains("after_completions"))
     from.complain("needs either at_ms or after_completions");
   if (f.times > 1 && f.every.count() == 0)

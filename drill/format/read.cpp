@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "drill/format/tables.hpp"
+#include "verbs/soft/rules/rule.hpp"
 
 #include <cerrno>
 #include <fstream>
@@ -30,17 +31,37 @@ void check_host(const scenario& s, const std::string& where, const std::string& 
     to.push_back(fmt::format("{}: there is no host \"{}\", hosts are {}", where, name, names_of(s)));
 }
 
+std::vector<std::string> devices_of(const scenario& s) {
+  std::vector<std::string> all;
+  for (const auto& h : s.hosts)
+    for (const auto& d : h.nics())
+      all.push_back(h.name + "/" + d.name);
+  return all;
+}
+
 void check_device(const scenario& s, const std::string& where, const std::string& name, complaints& to) {
   if (name.empty())
     return;
   std::string all;
-  for (const auto& h : s.hosts)
-    for (const auto& d : h.nics()) {
-      if (name == h.name + "/" + d.name)
-        return;
-      all += (all.empty() ? "" : ", ") + h.name + "/" + d.name;
-    }
+  for (const auto& d : devices_of(s)) {
+    if (name == d)
+      return;
+    all += (all.empty() ? "" : ", ") + d;
+  }
   to.push_back(fmt::format("{}: there is no device \"{}\", devices are {}", where, name, all));
+}
+
+/// A pattern of a rule: a device, a host, or "soft0" on every host.
+void check_pattern(const scenario& s, const std::string& where, const std::string& pattern, complaints& to) {
+  if (pattern.empty())
+    return;
+  std::string all;
+  for (const auto& d : devices_of(s)) {
+    if (verbs::soft::names_device(pattern, d))
+      return;
+    all += (all.empty() ? "" : ", ") + d;
+  }
+  to.push_back(fmt::format("{}: \"{}\" means no device, devices are {}", where, pattern, all));
 }
 
 void check_traffic(const scenario& s, const std::string& where, const std::string& name, complaints& to) {
@@ -84,6 +105,11 @@ void check_names(const scenario& s, complaints& to) {
     check_host(s, where + ".host", f.host, to);
     check_device(s, where + ".device", f.device, to);
     check_traffic(s, where + ".traffic", f.traffic, to);
+    check_pattern(s, where + ".peer", f.peer, to);
+    if (const auto rule = verbs::soft::parse_rule(f.rule); rule && !f.rule.empty()) {
+      check_pattern(s, where + ".rule: dev", rule->device, to);
+      check_pattern(s, where + ".rule: peer", rule->peer, to);
+    }
   }
   for (std::size_t i = 0; i < s.expect.size(); ++i) {
     const auto& e = s.expect[i];

@@ -3,6 +3,7 @@
 #include "drill/sim/play.hpp"
 
 #include "drill/checks/expectations.hpp"
+#include "verbs/soft/rules/rule.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,6 +21,21 @@ constexpr auto come_up_patience = 20s;
 constexpr base::duration pace_window = 20ms;
 constexpr std::uint64_t pace_limit = 90'000;
 constexpr std::size_t kept_lines = 200;
+
+/// Which devices the fault's rules speak of.
+std::vector<std::string> ruled_devices(const fault_spec& f,
+                                       const std::vector<verbs::soft::device_state>& devices) {
+  std::vector<std::string> all;
+  const auto* kind = find_fault_kind(f.kind);
+  if (kind->rules)
+    for (const auto& text : kind->rules(f))
+      for (const auto& d : devices)
+        if (const auto r = verbs::soft::parse_rule(text);
+            r && (verbs::soft::names_device(r->device, d.name) ||
+                  (!r->peer.empty() && verbs::soft::names_device(r->peer, d.name))))
+          all.push_back(d.name);
+  return all;
+}
 
 } // namespace
 
@@ -97,6 +113,14 @@ void play::look_at_log() {
   auto& cluster = stage_.cluster();
   const auto entries = cluster.fabric().read_log(log_next_, log_next_);
   for (const auto& e : entries) {
+    if (e.kind == log_kind::rule) {
+      verdict_fact v{e.at - zero_, e.device, e.op, e.verdict, e.rule};
+      cluster.world().trace(fmt::format("{}: rule {}: {} {}{} qp {:#x} wr {:#x}", e.device, e.rule, e.op,
+                                        e.verdict, e.peer.empty() ? "" : " towards " + e.peer, e.qp_num,
+                                        e.wr_id));
+      facts_.verdicts.push_back(std::move(v));
+      continue;
+    }
     cluster.world().trace(fmt::format("{}: {} qp {:#x} wr {:#x} {} bytes ({})", e.device, to_string(e.kind),
                                       e.qp_num, e.wr_id, e.length, e.detail));
     if (e.kind == log_kind::qp_created) {
@@ -245,6 +269,8 @@ void play::plan() {
       for (const auto& t : what_.traffic)
         if (t.name == f.traffic)
           hosts.insert(t.to);
+    for (const auto& device : ruled_devices(f, stage_.cluster().fabric().devices()))
+      hosts.insert(device.substr(0, device.find('/')));
     pending_faults_ += f.times;
     if (f.after_completions)
       counted_.emplace_back(&f, *f.after_completions);

@@ -29,12 +29,57 @@ sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : what_(what), cl
 
 // -- devices --------------------------------------------------------------------------------------
 
-stage::done sim_stage::set_link(const std::string& device, bool up) {
-  return cluster_.fabric().set_link(device, up);
+stage::done sim_stage::set_link(const std::string& device, bool up, bool quietly) {
+  return quietly ? cluster_.fabric().set_link_quietly(device, up) : cluster_.fabric().set_link(device, up);
 }
-stage::done sim_stage::set_hang(const std::string& device, bool on) {
-  return cluster_.fabric().set_hang(device, on);
+stage::done sim_stage::set_hang(const std::string& device, verbs::soft::hang_mode mode) {
+  return cluster_.fabric().set_hang_mode(device, mode);
 }
+stage::done sim_stage::raise_event(const std::string& device, const std::string& event, std::uint32_t count) {
+  if (event == "DEVICE_FATAL")
+    lost_.insert(device);
+  return cluster_.fabric().raise_event(device, event, count);
+}
+stage::done sim_stage::add_rule(const std::string& text) {
+  const auto what = verbs::soft::parse_rule(text);
+  if (!what)
+    return base::fail(what.error());
+  const auto id = cluster_.fabric().add_rule(text);
+  if (!id)
+    return base::fail(id.error());
+  rules_.push_back({*id, text, *what});
+  return {};
+}
+stage::done sim_stage::remove_rule(const std::string& text) {
+  const auto found =
+      std::find_if(rules_.begin(), rules_.end(), [&](const auto& r) { return r.text == text; });
+  if (found == rules_.end())
+    return base::fail(base::reason::not_found, "drill", "there is no rule \"" + text + "\"");
+  const auto id = found->id;
+  rules_.erase(found);
+  return cluster_.fabric().remove_rule(id);
+}
+
+/// Whether a rule that may still act stands between the device and its traffic. Events that are lost or
+/// repeated are no excuse, nor is a rule that was for so many times only and has acted so often.
+bool sim_stage::is_ruled(const std::string& device) const {
+  using verbs::soft::rule_target;
+  if (rules_.empty())
+    return false;
+  const auto states = cluster_.fabric().rules();
+  return std::any_of(rules_.begin(), rules_.end(), [&](const rule_in_force& r) {
+    const auto& w = r.what;
+    if ((w.target != rule_target::work && w.target != rule_target::verb) ||
+        (!verbs::soft::names_device(w.device, device) &&
+         (w.peer.empty() || !verbs::soft::names_device(w.peer, device))))
+      return false;
+    return std::any_of(states.begin(), states.end(), [&](const verbs::soft::rule_state& s) {
+      return s.id == r.id && s.hits < w.count && (w.nth == 0 || s.matches < w.skip + w.nth) &&
+             (w.first == UINT64_MAX || s.matches < w.skip + w.first);
+    });
+  });
+}
+
 stage::done sim_stage::set_delay(const std::string& device, base::duration by) {
   return cluster_.fabric().set_delay(device, by);
 }
@@ -76,7 +121,8 @@ stage::done sim_stage::revoke_memory(const std::string& traffic, bool on) {
 bool sim_stage::can_carry(const std::string& from_device, const std::string& to_device) const {
   std::size_t good = 0;
   for (const auto& d : cluster_.fabric().devices())
-    good += (d.name == from_device || d.name == to_device) && d.link_up && !d.hang && d.delay.count() == 0
+    good += (d.name == from_device || d.name == to_device) && d.link_up && !d.hang && d.delay.count() == 0 &&
+                    !is_ruled(d.name) && !is_lost(d.name)
                 ? 1
                 : 0;
   const auto well = [&](const std::string& device) {
