@@ -57,7 +57,10 @@ void endpoint::raise(endpoint_event event, std::string cause) {
     e.from = to_string(before);
     e.to = to_string(machine_.state());
     e.detail = std::move(cause);
-    watch_.emit(std::move(e), where_.initiator ? base::level::info : base::level::debug);
+    // What comes and goes again and again is news at first only.
+    const bool again =
+        std::any_of(members_.begin(), members_.end(), [](const auto& q) { return q.failures > 4; });
+    watch_.emit(std::move(e), where_.initiator && !again ? base::level::info : base::level::debug);
   }
   perform(outcome.act);
 }
@@ -139,7 +142,7 @@ void endpoint::handle(qp_report& m) {
     q.usable = !q.ending;
     last_refusal_.clear();
     q.suspect = false;
-    q.failures = 0;
+    q.ready_since = env().now();
     if (!where_.initiator)
       answer_ready();
     break;
@@ -173,7 +176,15 @@ void endpoint::handle(qp_report& m) {
     q.created.reset();
     q.gid_index.reset();
     if (where_.initiator) {
-      q.not_before = env().now();
+      // An answered probe proves the path for a moment: a QP that failed soon after it waits like one that
+      // never came up, or a path that lets probes through and nothing else would be rebuilt without a pause.
+      if (env().now() - q.ready_since >= config_.rebuild_backoff_max)
+        q.failures = 0;
+      if (q.failures > 0)
+        back_off(q);
+      else
+        q.not_before = env().now();
+      ++q.failures;
       begin();
     } else {
       answer_retired(q);
@@ -203,14 +214,19 @@ void endpoint::fail_attempt(member& q, const std::string& why) {
     answer_retired(q);
     return;
   }
-  // Unlimited patience, but never in a hurry, and not all at once with other endpoints.
-  const auto shift = std::min(q.failures++, 10u);
+  back_off(q);
+  ++q.failures;
+  raise(endpoint_event::attempt_failed, why);
+  schedule_retry();
+}
+
+/// Unlimited patience, but never in a hurry, and not all at once with other endpoints.
+void endpoint::back_off(member& q) {
+  const auto shift = std::min(q.failures, 10u);
   auto wait = std::min(config_.rebuild_backoff_min * (1u << shift), config_.rebuild_backoff_max);
   wait = wait / 2 + base::duration{static_cast<std::int64_t>(
                         env().random() % static_cast<std::uint64_t>(wait.count() / 2 + 1))};
   q.not_before = env().now() + wait;
-  raise(endpoint_event::attempt_failed, why);
-  schedule_retry();
 }
 
 void endpoint::schedule_retry() {

@@ -64,6 +64,7 @@ private:
     std::optional<std::uint32_t> gid_index;       ///< of `local` when it was connected; else nothing
     std::uint32_t failures = 0;
     base::time_point not_before{};
+    base::time_point ready_since{}; ///< the last generation that answered its probe
     // initiator: the remote fence that is owed
     std::uint16_t retire_generation = 0;
     std::uint16_t settled_generation = 0;
@@ -107,6 +108,7 @@ private:
   void retire_overdue();
   void peer_died();
   void fail_attempt(member& q, const std::string& why);
+  void back_off(member& q);
 
   // acceptor
   void on_message(const bootstrap::connect& m);
