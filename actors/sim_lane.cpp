@@ -119,9 +119,17 @@ void sim_lane::run(std::size_t k) {
       continue;
     auto call = std::move(calls.front());
     calls.pop_front();
+    if (!call.work) { // it took longer than usual, and ends now
+      ring_.push_back(std::move(call.done));
+      return;
+    }
     world_.set_running(sim_world::job::slow_call, this);
+    take_slow_time(); // what calls on the lane took is not this one's
     call.work();
-    ring_.push_back(std::move(call.done));
+    if (const auto longer = take_slow_time(); longer > base::duration{})
+      calls.push_front({now() + longer, {}, std::move(call.done)});
+    else
+      ring_.push_back(std::move(call.done));
     return;
   }
   for (auto& w : cqs_)
@@ -138,6 +146,10 @@ void sim_lane::run(std::size_t k) {
         w.sink->on_readable(w.fd);
       return;
     }
+}
+
+base::duration sim_lane::take_slow_time() const {
+  return world_.take_slow_time ? world_.take_slow_time() : base::duration{};
 }
 
 void sim_lane::poll(watched_cq& w) {

@@ -72,6 +72,7 @@ private:
   using timer_key = std::pair<base::time_point, std::uint64_t>;
 
   void poll(watched_cq& w);
+  base::duration take_slow_time() const;
 
   sim_world& world_;
   std::string name_;

@@ -203,6 +203,7 @@ cluster::cluster(std::uint64_t seed)
   ACTOR_RDMA_ASSERT(made.has_value(), "a private fabric opens");
   fabric_ = std::move(*made);
   world_->add_source(std::make_shared<fabric_source>(fabric_));
+  world_->take_slow_time = [this] { return fabric_->take_verb_delay(); };
   world_->add_source(std::make_shared<network_source>(*network_));
   network_->set_now(world_->now());
 }

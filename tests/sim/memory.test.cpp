@@ -253,3 +253,28 @@ TEST_CASE("J-06: deregistering memory in use waits for its fences or is refused,
     CHECK(std::all_of(ours, ours + load.source()->length, [](unsigned char x) { return x == 0xee; }));
   }
 }
+
+TEST_CASE(
+    "a registration that takes long by a rule is done so much later, and others of its queue wait for it") {
+  sim::cluster c(1);
+  auto& a = c.add(paced("a", 1));
+  a.memory(4096);
+  const auto before = c.now();
+  a.memory(4096);
+  CHECK(c.now() - before < 50ms);
+  const auto rule = c.fabric().add_rule("dev=a verb=reg_mr nth=1 do=delay:200ms");
+  REQUIRE(rule);
+  std::optional<base::time_point> ends[2];
+  for (auto& end : ends)
+    a.begin_memory(4096, true, [&](const auto& made) {
+      CHECK(made.has_value());
+      end = c.now();
+    });
+  const auto start = c.now();
+  REQUIRE(c.world().run_until([&] { return ends[0] && ends[1]; }, c.now() + 10s));
+  CHECK(*ends[0] - start >= 200ms);
+  CHECK(*ends[0] - start < 250ms);
+  CHECK(*ends[1] >= *ends[0]);
+  CHECK(*ends[1] - start < 300ms);
+  CHECK(a.stop());
+}

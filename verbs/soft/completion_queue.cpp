@@ -15,7 +15,7 @@ namespace actor_rdma::verbs::soft {
 
 soft_cq::soft_cq(soft_context& owner, std::uint32_t index, int capacity, void* user_context,
                  soft_channel* notify_on)
-    : extended_cq{}, context_{owner}, index_{index}, entry_{owner.rt().tables().cqs[index]},
+    : extended_cq{}, context_{owner}, rt_{owner.rt()}, index_{index}, entry_{owner.rt().tables().cqs[index]},
       line_{owner.rt().make_line()}, ring_{std::make_unique_for_overwrite<completion[]>(
                                          static_cast<std::size_t>(capacity))} {
   context = &owner.context;
@@ -30,7 +30,7 @@ soft_cq::soft_cq(soft_context& owner, std::uint32_t index, int capacity, void* u
 
 soft_cq::~soft_cq() {
   end_holds();
-  context_.rt().remove(line_);
+  rt_.remove(line_);
   pthread_cond_destroy(&cond);
   pthread_mutex_destroy(&mutex);
 }
@@ -38,6 +38,11 @@ soft_cq::~soft_cq() {
 int soft_cq::retire(bool forced) {
   if (users.load() != 0)
     return EBUSY; // a forced close found a stopped process inside one of its queue pairs
+  rt_.remove(static_cast<const watched&>(*this));
+  {
+    std::lock_guard lock{mutex_};
+    is_ending_ = true;
+  }
   end_holds();
   context_.async_events().drop(async_events);
   auto* const notified = static_cast<soft_channel*>(channel);
@@ -53,14 +58,13 @@ int soft_cq::retire(bool forced) {
   channel = nullptr;
   if (!std::exchange(has_ended_, true)) {
     context_.device().allowances().cqs.give(1);
-    context_.rt().remove(static_cast<const watched&>(*this));
-    release_completion_queue(context_.rt().tables(), index_);
+    release_completion_queue(rt_.tables(), index_);
   }
   return 0;
 }
 
 void soft_cq::make_progress() {
-  auto& rt = context_.rt();
+  auto& rt = rt_;
   if (rt.is_virtual())
     return; // there, things happen when time advances
   if (line_->next_due() == never && rt.wire()->next_due() == never)
@@ -103,15 +107,15 @@ void soft_cq::arm(bool solicited_only) {
   }
   if (entry_.arrived.load(std::memory_order_seq_cst) != 0)
     collect(); // it came in between, and its sender may not have seen that we wait
-  if (!context_.rt().is_virtual())
+  if (!rt_.is_virtual())
     line_->set_watched(true);
 }
 
-bool soft_cq::push(std::span<const completion> completions, bool is_recv) {
+bool soft_cq::push(std::span<const completion> completions) {
   if (completions.empty())
     return true; // and no event
   std::lock_guard lock{mutex_};
-  return keeper_.is_empty() ? write(completions) : write_around(completions, is_recv);
+  return keeper_.is_empty() ? write(completions) : write_around(completions);
 }
 
 bool soft_cq::write(std::span<const completion> completions) {
@@ -138,6 +142,8 @@ bool soft_cq::write(std::span<const completion> completions) {
 }
 
 void soft_cq::raise_error() {
+  if (is_ending_)
+    return;
   ibv_async_event event{};
   event.event_type = IBV_EVENT_CQ_ERR;
   event.element.cq = this;
@@ -145,7 +151,7 @@ void soft_cq::raise_error() {
 }
 
 void soft_cq::collect() {
-  auto& t = context_.rt().tables();
+  auto& t = rt_.tables();
   std::lock_guard lock{mutex_};
   for (auto at = take_arrivals(t, entry_); at != 0;) {
     auto& slot = slot_at(t, at);
@@ -153,8 +159,7 @@ void soft_cq::collect() {
     const auto word = slot.word.load(std::memory_order_seq_cst);
     slot.word.store(with_state(word, receive_state::delivered), std::memory_order_seq_cst);
     if (const auto receiver = receivers_.find(claimer_of(word)); receiver != receivers_.end()) {
-      const auto c = receiver->second->make_receive_completion(at);
-      if (!(keeper_.is_empty() ? write({&c, 1}) : write_around({&c, 1}, true)))
+      if (!write_receive(*receiver->second, receiver->second->make_receive_completion(at)))
         receiver->second->drop_receive(at);
     }
     at = next;
@@ -176,7 +181,7 @@ void soft_cq::notify(bool any_solicited) {
     return;
   armed_ = armed::no;
   entry_.armed.store(0, std::memory_order_seq_cst);
-  if (!context_.rt().is_virtual())
+  if (!rt_.is_virtual())
     line_->set_watched(false);
   if (channel != nullptr)
     static_cast<soft_channel*>(channel)->events.push(this, &channel_events);

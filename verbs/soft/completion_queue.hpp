@@ -34,6 +34,10 @@ struct completion {
 inline constexpr std::uint64_t frees_receive = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t is_solicited = std::uint64_t{1} << 62;
 
+[[nodiscard]] inline work_queue_name queue_of(const completion& c) noexcept {
+  return {c.qp, (c.release_to & frees_receive) != 0};
+}
+
 class hold_timer;
 
 class soft_cq : public extended_cq,
@@ -49,7 +53,7 @@ public:
   [[nodiscard]] int poll(int limit, ibv_wc* out);
   void arm(bool solicited_only);
   /// False when one of them found no room: the queue is then in error, and so is the queue pair.
-  [[nodiscard]] bool push(std::span<const completion> completions, bool is_recv = false);
+  [[nodiscard]] bool push(std::span<const completion> completions);
   /// Brings in the receives that peers finished.
   void collect();
   void look() override { collect(); }
@@ -71,7 +75,9 @@ public:
   /// Leaves what a queue pair wrote, although it goes.
   void orphan(const soft_qp& qp) noexcept;
   void release_due(nanos now);
+  /// With the lock.
   void raise_error();
+  void raise_on_demand(ibv_event_type type, std::uint32_t device, std::uint32_t times) override;
 
   [[nodiscard]] std::uint32_t dependents() const noexcept override { return users.load(); }
   [[nodiscard]] int retire(bool forced) override;
@@ -88,12 +94,14 @@ private:
   void notify(bool any_solicited);
   void make_progress();
   [[nodiscard]] bool write(std::span<const completion> completions);
-  [[nodiscard]] bool write_around(std::span<const completion> completions, bool is_recv);
+  [[nodiscard]] bool write_around(std::span<const completion> completions);
+  [[nodiscard]] bool write_receive(soft_qp& qp, completion c);
   [[nodiscard]] bool write_due(nanos now);
   void schedule_holds();
   void end_holds() noexcept;
 
-  soft_context& context_;
+  soft_context& context_; // may be gone when somebody still looks here after the end
+  runtime& rt_;
   const std::uint32_t index_;
   layout::cq_entry& entry_;
   const std::shared_ptr<timeline> line_;
@@ -104,6 +112,7 @@ private:
   std::atomic<std::uint32_t> count_{0};
   armed armed_ = armed::no;
   bool overrun_ = false;
+  bool is_ending_ = false; // no event of it is raised any more
   bool has_ended_ = false;
   completion_keeper<completion> keeper_;
   std::shared_ptr<hold_timer> timer_; // made with the first hold

@@ -8,6 +8,7 @@
 // zero means free everywhere.
 #pragma once
 
+#include "verbs/soft/atomic_layout.hpp"
 #include "verbs/soft/receive_layout.hpp"
 
 #include <array>
@@ -26,7 +27,7 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 6;                // changes with anything below
+inline constexpr std::uint32_t version = 7;                // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
@@ -67,6 +68,7 @@ struct alignas(64) process_entry {
   std::atomic<std::uint32_t>
       remote_errors;                   // a peer moved one of our queue pairs to ERR, or left a sign on it
   std::atomic<std::uint32_t> arrivals; // in a completion queue that waits, or a receive queue is at its limit
+  std::atomic<std::uint32_t> atomics;  // there is mail for one of our queue pairs (atomic_layout.hpp)
   std::array<hazard_slot, hazards_per_process> hazards;
 };
 
@@ -205,12 +207,13 @@ struct tables {
   std::array<raised_slot, raised_capacity> raised;
   // The rest has no pages until they are asked for.
   alignas(4096) std::array<receive_unit, max_receive_units> receive_units;
+  alignas(4096) std::array<atomic_entry, max_qps> atomics; // by queue pair
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
               std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(hazard_slot) == 64 && sizeof(qp_entry) == 64 && sizeof(mr_entry) == 64);
-static_assert(offsetof(tables, receive_units) < (16U << 20) && sizeof(tables) < (64U << 20));
+static_assert(offsetof(tables, receive_units) < (16U << 20) && sizeof(tables) < (72U << 20));
 
 } // namespace layout
 } // namespace actor_rdma::verbs::soft

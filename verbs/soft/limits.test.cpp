@@ -3,6 +3,7 @@
 // Devices with small limits: what they report is what they enforce.
 #include "verbs/soft/testing/rig.hpp"
 
+#include <cerrno>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ device_options small_device() {
   d.limits.max_mr_size = buffer_bytes;
   d.limits.max_qp_rd_atom = 8;
   d.limits.max_res_rd_atom = 12;
+  d.limits.max_srq = 2;
+  d.limits.max_srq_wr = 50;
   return d;
 }
 
@@ -64,6 +67,8 @@ TEST_CASE("limits are reported") {
   CHECK(a.max_qp_rd_atom == 8);
   CHECK(a.max_qp_init_rd_atom == 8);
   CHECK(a.max_res_rd_atom == 12);
+  CHECK(a.max_srq == 2);
+  CHECK(a.max_srq_wr == 50);
   const auto port = *rig.a->ctx.query_port(1);
   CHECK(port.active_mtu == IBV_MTU_1024);
   CHECK(port.max_mtu == IBV_MTU_4096);
@@ -112,6 +117,38 @@ TEST_CASE("an object larger than the device allows is refused with EINVAL, and c
   }
   CHECK(error_of(memory_region::reg(e.pd, longer.data(), buffer_bytes, all_access)) == 0);
   CHECK(error_of(completion_queue::create(e.ctx, 2000, e.channel)) == 0);
+}
+
+TEST_CASE("shared receive queues are limited in number and length") {
+  pair_rig rig{nic_mode::immediate, true, small_qp(), small_device()};
+  const auto& verbs = rig.host_a->verbs();
+  const auto make = [&](std::uint32_t wrs, std::uint32_t sges = 1) {
+    ibv_srq_init_attr init{};
+    init.attr = {wrs, sges, 0};
+    errno = 0;
+    return verbs.create_srq(rig.a->pd.get(), &init);
+  };
+  for (int i = 0; i < 5; ++i) { // a refusal costs nothing
+    CHECK(make(51) == nullptr);
+    CHECK(errno == EINVAL);
+    CHECK(make(1, 3) == nullptr);
+    CHECK(errno == EINVAL);
+  }
+  auto* const first = make(50);
+  auto* const second = make(1);
+  REQUIRE(first != nullptr);
+  REQUIRE(second != nullptr);
+  CHECK(make(1) == nullptr);
+  CHECK(errno == ENOMEM);
+  rig.a->srq = first;
+  for (std::uint64_t i = 0; i < 50; ++i)
+    REQUIRE(rig.a->receive(i, 0, 64) == 0);
+  CHECK(rig.a->receive(50, 0, 64) == ENOMEM);
+  CHECK(verbs.destroy_srq(first) == 0);
+  auto* const third = make(50);
+  REQUIRE(third != nullptr);
+  CHECK(verbs.destroy_srq(second) == 0);
+  CHECK(verbs.destroy_srq(third) == 0);
 }
 
 TEST_CASE("reads that a device can answer are a budget for all its queue pairs") {

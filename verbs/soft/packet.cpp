@@ -11,6 +11,14 @@
 
 namespace actor_rdma::verbs::soft {
 
+namespace {
+
+/// A packet that waits for the responder's process looks so often, and is lost when it waited so long.
+constexpr nanos ask_period = 100'000;
+constexpr nanos ask_patience = 1'000'000'000;
+
+} // namespace
+
 packet::packet(runtime& rt, packet_origin from, const responder& to, const request& what,
                const logged_work& work)
     : rt_{rt}, from_{std::move(from)}, to_{to}, what_{what}, work_{work} {}
@@ -74,10 +82,18 @@ void packet::run(nanos now, nanos, copy_budget& budget) {
   }
   const auto& qp = rt_.tables().qps[to_.qp_index];
   const bool is_known = is_duplicate_ && qp.expected_psn.load(std::memory_order_relaxed) != what_.psn;
-  const auto result = land(budget);
+  auto result = land(budget);
   if (result == verdict::unfinished) {
     launch(now + (pieces_.empty() ? 0 : gap_));
     return;
+  }
+  if (result == verdict::asked) {
+    asked_at_ = std::min(asked_at_, now);
+    if (now - asked_at_ < ask_patience) {
+      launch(now + ask_period);
+      return;
+    }
+    result = verdict::lost;
   }
   const bool has_landed = result == verdict::executed && !what_.is_read && !is_known;
   if (has_landed || result != verdict::executed || is_known)

@@ -65,6 +65,7 @@ private:
   std::optional<atomic_operation> atomic_;
   std::vector<std::byte> payload_;
   std::uint64_t done_ = 0;
+  nanos asked_at_ = never; // the responder's process has to do it since then
   bool is_duplicate_ = false;
   std::vector<std::uint32_t> pieces_; // in the order of their landing
   std::size_t next_piece_ = 0;

@@ -6,6 +6,7 @@
 #include "verbs/soft/attributes.hpp"
 #include "verbs/soft/completion_queue.hpp"
 #include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/rules/ruled_verbs.hpp"
 #include "verbs/soft/shared_receive_queue.hpp"
 #include "verbs/soft/tables.hpp"
@@ -68,15 +69,13 @@ int get_async_event(ibv_context* context, ibv_async_event* out) {
 }
 
 void ack_async_event(ibv_async_event* event) {
-  switch (event->event_type) {
-  case IBV_EVENT_CQ_ERR: soft_cq::of(event->element.cq).async_events.acknowledge(1); break;
-  case IBV_EVENT_SRQ_LIMIT_REACHED: soft_srq::of(event->element.srq).async_events.acknowledge(1); break;
-  case IBV_EVENT_QP_FATAL:
-  case IBV_EVENT_QP_REQ_ERR:
-  case IBV_EVENT_COMM_EST:
-  case IBV_EVENT_QP_LAST_WQE_REACHED:
-  case IBV_EVENT_QP_ACCESS_ERR: soft_qp::of(event->element.qp).acknowledge_async_event(); break;
-  default: break; // of ports: nobody waits for those
+  switch (subject_of(event->event_type)) {
+  case event_subject::queue_pair: soft_qp::of(event->element.qp).acknowledge_async_event(); break;
+  case event_subject::completion_queue: soft_cq::of(event->element.cq).async_events.acknowledge(1); break;
+  case event_subject::shared_receive_queue:
+    soft_srq::of(event->element.srq).async_events.acknowledge(1);
+    break;
+  case event_subject::device: break; // nobody waits for those
   }
 }
 
@@ -330,7 +329,8 @@ void set_data_path(soft_context& context) noexcept {
     return own.may_be_ruled() ? post_recv_by_rules(own, first, bad) : own.post_recv(first, bad);
   };
   ops.post_srq_recv = [](ibv_srq* srq, ibv_recv_wr* first, ibv_recv_wr** bad) {
-    return soft_srq::of(srq).post(first, bad);
+    auto& own = soft_srq::of(srq);
+    return own.may_be_ruled() ? post_srq_recv_by_rules(own, first, bad) : own.post(first, bad);
   };
 }
 

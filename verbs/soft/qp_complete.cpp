@@ -24,16 +24,16 @@ constexpr ibv_wc_opcode opcode_of(std::uint8_t wr_opcode) noexcept {
 
 /// Only status, wr_id, qp_num and vendor_err mean anything in an error completion: let nobody rely on the
 /// others.
-void soft_qp::fill_with_garbage(ibv_wc& wc) {
-  wc.opcode = static_cast<ibv_wc_opcode>(garbage_.next() & 0xff);
-  wc.byte_len = static_cast<std::uint32_t>(garbage_.next());
-  wc.imm_data = static_cast<std::uint32_t>(garbage_.next());
-  wc.src_qp = static_cast<std::uint32_t>(garbage_.next());
-  wc.wc_flags = static_cast<unsigned>(garbage_.next());
-  wc.pkey_index = static_cast<std::uint16_t>(garbage_.next());
-  wc.slid = static_cast<std::uint16_t>(garbage_.next());
-  wc.sl = static_cast<std::uint8_t>(garbage_.next());
-  wc.dlid_path_bits = static_cast<std::uint8_t>(garbage_.next());
+void soft_qp::fill_with_garbage(ibv_wc& wc, base::rng& from) {
+  wc.opcode = static_cast<ibv_wc_opcode>(from.next() & 0xff);
+  wc.byte_len = static_cast<std::uint32_t>(from.next());
+  wc.imm_data = static_cast<std::uint32_t>(from.next());
+  wc.src_qp = static_cast<std::uint32_t>(from.next());
+  wc.wc_flags = static_cast<unsigned>(from.next());
+  wc.pkey_index = static_cast<std::uint16_t>(from.next());
+  wc.slid = static_cast<std::uint16_t>(from.next());
+  wc.sl = static_cast<std::uint8_t>(from.next());
+  wc.dlid_path_bits = static_cast<std::uint8_t>(from.next());
 }
 
 completion soft_qp::make_completion(std::uint64_t wr, ibv_wc_status status) {
@@ -42,7 +42,7 @@ completion soft_qp::make_completion(std::uint64_t wr, ibv_wc_status status) {
   c.qp = this;
   c.release_to = wr + 1;
   if (status != IBV_WC_SUCCESS) {
-    fill_with_garbage(c.wc);
+    fill_with_garbage(c.wc, garbage_);
     c.wc.vendor_err = 0x500 + static_cast<std::uint32_t>(status);
   } else {
     c.wc.opcode = opcode_of(slot.opcode);
@@ -138,6 +138,7 @@ void soft_qp::drop_work() noexcept {
   packets_.clear(); // those on the wire travel on
   reads_in_flight_ = 0;
   moved_bytes_ = 0;
+  ask_again_ = 0;
   probe_at_ = resend_at_ = never;
   rules_.end_all(posted_);
   last_land_at_ = last_done_at_ = acknowledged_until_ = 0;
@@ -156,6 +157,12 @@ void soft_qp::adopt_remote_error(nanos now) {
   std::lock_guard lock{mutex_};
   if (!retired_)
     notice_remote_error(now);
+}
+
+void soft_qp::answer_atomics() {
+  std::lock_guard lock{mutex_};
+  if (!retired_ && (attributes_.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0)
+    answer_atomic(context_.rt(), index_);
 }
 
 void soft_qp::notice_remote_error(nanos now) {

@@ -96,6 +96,7 @@ request soft_qp::request_of(const send_slot& slot) const noexcept {
   r.psn = slot.psn;
   r.packets = slot.packets;
   r.path_mtu = 1U << mtu_shift_;
+  r.reads_ahead = slot.is_read ? slot.reads_ahead : 0;
   r.port_mtu = device().mtu.load(std::memory_order_relaxed);
   return r;
 }
@@ -134,9 +135,12 @@ atomic_operation soft_qp::atomic_of(const send_slot& slot) noexcept {
 
 verdict soft_qp::execute_atomic(execution& at_work, std::uint64_t wr) {
   const auto& slot = ring_[wr];
+  auto what = request_of(slot);
+  if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->moves_nothing())
+    what.moves_payload = false;
   const auto result =
-      serve_atomic(context_.rt(), at_work, peer_, request_of(slot), atomic_of(slot), slot.sge[0], region_);
-  if (result == verdict::executed)
+      serve_atomic(context_.rt(), at_work, peer_, what, atomic_of(slot), slot.sge[0], region_);
+  if (result == verdict::executed && what.moves_payload)
     ++tier_use_[static_cast<std::size_t>(region_.where.way)];
   return result;
 }

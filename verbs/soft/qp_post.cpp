@@ -153,6 +153,7 @@ void soft_qp::run_straight(copy_budget& budget) {
   auto& rt = context_.rt();
   completion_batch batch{*this};
   std::uint64_t bytes = 0;
+  std::uint32_t reads = 0; // that leave at one time
   bool has_room = true;
   auto failure = IBV_WC_SUCCESS;
   {
@@ -161,10 +162,18 @@ void soft_qp::run_straight(copy_budget& budget) {
       auto& slot = ring_[sent_];
       slot.psn = next_psn_;
       slot.packets = packets_of(slot.length);
+      if (slot.is_read) {
+        slot.reads_ahead =
+            slot.is_fenced
+                ? 0
+                : std::min<std::uint32_t>(reads, std::max<std::uint32_t>(attributes_.max_rd_atomic, 1) - 1);
+        reads = slot.reads_ahead + 1;
+      }
       failure = check_local(sent_);
       if (failure == IBV_WC_SUCCESS) {
         const auto result = execute(at_work, sent_, budget);
-        if (result == verdict::unfinished || result == verdict::lost || result == verdict::not_ready)
+        if (result == verdict::unfinished || result == verdict::lost || result == verdict::not_ready ||
+            result == verdict::asked)
           break; // the general way knows what to do about it
         failure = result == verdict::executed ? IBV_WC_SUCCESS : status_of(result);
       }

@@ -35,6 +35,9 @@ int soft_qp::post_recv(ibv_recv_wr* first, ibv_recv_wr** bad) {
       return ENOMEM;
     entry().receive_queue.store(own_receives_.unit(), std::memory_order_seq_cst);
   }
+  if (current_state() == IBV_QPS_ERR && !first_marker_)
+    first_marker_ =
+        ring_at(context_.rt().tables(), own_receives_.unit()).tail.load(std::memory_order_relaxed);
   for (; first != nullptr; first = first->next) {
     *bad = first;
     if (const int error = own_receives_.post(*first); error != 0)
@@ -77,7 +80,7 @@ completion soft_qp::make_flushed_receive(std::uint64_t wr_id, std::uint64_t free
   completion c{};
   c.qp = this;
   c.release_to = frees;
-  fill_with_garbage(c.wc);
+  fill_with_garbage(c.wc, garbage_);
   c.wc.wr_id = wr_id;
   c.wc.status = IBV_WC_WR_FLUSH_ERR;
   c.wc.vendor_err = 0x600 + static_cast<std::uint32_t>(c.wc.status);
@@ -87,9 +90,13 @@ completion soft_qp::make_flushed_receive(std::uint64_t wr_id, std::uint64_t free
 
 void soft_qp::drop_receive(std::uint32_t slot) {
   // Called with the completion queue's lock: the rest is for whoever attends to signs.
-  auto& rt = context_.rt();
   receives().release(slot);
-  entry().signs.fetch_or(layout::no_room, std::memory_order_seq_cst);
+  fail_by_receive(layout::no_room);
+}
+
+void soft_qp::fail_by_receive(std::uint32_t sign) noexcept {
+  auto& rt = context_.rt();
+  entry().signs.fetch_or(sign, std::memory_order_seq_cst);
   auto word = entry().word.load(std::memory_order_seq_cst);
   while (qp_responds(word) &&
          !entry().word.compare_exchange_weak(word, qp_word(qp_generation(word), IBV_QPS_ERR),
@@ -113,9 +120,13 @@ void soft_qp::flush_receives(nanos now) {
   const bool takes_posted = srq_ == nullptr && (is_quiet || now >= flush_anyway_at_);
   for (const auto& taken : receives().take_back(index_, takes_posted, is_quiet)) {
     const auto frees = frees_receive | taken.slot;
-    const auto c = taken.is_done ? make_receive_completion(taken.slot)
-                                 : make_flushed_receive(receives()[taken.slot].wr_id, frees);
-    if (!recv_cq_.push({&c, 1}, true))
+    const auto wr_id = receives()[taken.slot].wr_id;
+    const bool is_marker =
+        first_marker_ && static_cast<std::int32_t>(taken.ticket - *first_marker_) >= 0; // counters wrap
+    if (!taken.is_done && rules_.suppresses_flush(facts_of_receive(taken.ticket, wr_id, 0), now, is_marker))
+      continue;
+    const auto c = taken.is_done ? make_receive_completion(taken.slot) : make_flushed_receive(wr_id, frees);
+    if (!recv_cq_.push({&c, 1}))
       receives().release(taken.slot);
   }
   if (is_quiet) {
@@ -137,6 +148,7 @@ void soft_qp::drop_receives() {
   entry().receiving.store(0, std::memory_order_seq_cst);
   entry().signs.store(0, std::memory_order_seq_cst);
   receives_ended_ = told_established_ = false;
+  first_marker_.reset();
   flush_anyway_at_ = never;
   flush_receives_at_ = 0;
 }

@@ -20,8 +20,8 @@ soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& i
                                                                                             init.recv_cq)},
       index_{index}, init_{init}, rules_{owner.rt().rules(), owner.rt().tables(), owner.device().index(),
                                          entry().qpn.load(std::memory_order_relaxed)},
-      srq_{init.srq == nullptr ? nullptr : &soft_srq::of(init.srq)},
-      own_receives_{owner.rt()}, garbage_{owner.rt().random()} {
+      srq_{init.srq == nullptr ? nullptr : &soft_srq::of(init.srq)}, own_receives_{owner.rt()},
+      garbage_{owner.rt().random()}, receive_rules_{rules_}, receive_garbage_{garbage_()} {
   context = &owner.context;
   qp_context = init.qp_context;
   pd = &domain;
@@ -160,6 +160,9 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     if (!read_gid(device(), av.grh.sgid_index))
       return ENODATA; // an empty place of the table
   }
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && (wanted.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0 &&
+      !context_.rt().memory().reserve(&context_.rt().tables().atomics[index_], sizeof(layout::atomic_entry)))
+    return ENOMEM; // requesters will look there without asking
   // The last thing that may refuse: what is taken here would have to be given back.
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 &&
       !context_.device().allowances().reads.take(wanted.max_dest_rd_atomic, limits.max_res_rd_atom))

@@ -24,25 +24,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include <infiniband/verbs.h>
 
 namespace actor_rdma::verbs::soft {
-
-/// IBA: 4.096 us * 2^timeout, and 0 is no timer.
-[[nodiscard]] constexpr nanos ack_timeout(std::uint8_t timeout) noexcept {
-  return timeout == 0 ? never : nanos{4096} << timeout;
-}
-
-/// What the last local key meant. Valid as long as the region's state word is what it was.
-struct local_region {
-  const std::atomic<std::uint64_t>* state = nullptr;
-  std::uint64_t value = 0;
-  std::uint32_t lkey = 0;
-  std::uint32_t access = 0;
-  std::uint64_t addr = 0;
-  std::uint64_t length = 0;
-};
 
 class soft_srq;
 
@@ -57,7 +43,6 @@ public:
   [[nodiscard]] static soft_qp& of(ibv_qp* qp) noexcept { return *static_cast<soft_qp*>(qp); }
 
   // -- verbs
-  // ------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] int post_send(ibv_send_wr* first, ibv_send_wr** bad);
   [[nodiscard]] int post_recv(ibv_recv_wr* first, ibv_recv_wr** bad);
@@ -66,13 +51,14 @@ public:
   [[nodiscard]] int retire(bool forced) override;
 
   // -- progress
-  // ---------------------------------------------------------------------------------------------------
 
   void run(nanos now, nanos until, copy_budget& budget) override;
   /// A link or a peer changed: look again at what is stuck.
   void retry_now(nanos now);
   /// A peer moved us to ERR, or left another sign.
   void adopt_remote_error(nanos now);
+  /// A peer left an atomic for us to execute.
+  void answer_atomics();
   /// The fate of a packet of ours, if we still care: called by the packet.
   void packet_arrived(std::uint64_t wr, const packet& which, verdict result, nanos now);
   /// A completion that covers the queue up to here was polled.
@@ -86,7 +72,7 @@ public:
   /// A rule: its next reset or its end leaves its completions, and flushes what is outstanding.
   void leave_completions();
   /// Somebody asked for an event of this queue pair, or of its completion queue.
-  void raise_on_demand(ibv_event_type type);
+  void raise_on_demand(ibv_event_type type, std::uint32_t times);
 
   // -- receives: called by the completion queue with its lock
 
@@ -95,6 +81,8 @@ public:
   [[nodiscard]] completion make_receive_completion(std::uint32_t slot);
   /// There was no room for its completion.
   void drop_receive(std::uint32_t slot);
+  /// What rules make of it: it may become another one, or be held.
+  [[nodiscard]] std::optional<cqe_hold> rule_receive(completion& c, nanos now);
 
   void acknowledge_async_event() { async_events_.acknowledge(1); }
   [[nodiscard]] tier_counts tier_use();
@@ -163,6 +151,10 @@ private:
   /// Takes them away without a word: for RESET and destruction, when nobody can be at work on them.
   void drop_receives();
   [[nodiscard]] completion make_flushed_receive(std::uint64_t wr_id, std::uint64_t frees);
+  /// Ends the queue pair because of a receive, when only the completion queue's lock is held.
+  void fail_by_receive(std::uint32_t sign) noexcept;
+  [[nodiscard]] wr_facts facts_of_receive(std::uint32_t ticket, std::uint64_t wr_id,
+                                          std::uint32_t length) const noexcept;
   void read_signs();
   // qp_complete.cpp
   void complete_success(std::uint64_t wr);
@@ -171,7 +163,7 @@ private:
   void drop_work() noexcept;
   void enter_error() noexcept;
   void notice_remote_error(nanos now);
-  void fill_with_garbage(ibv_wc& wc);
+  static void fill_with_garbage(ibv_wc& wc, base::rng& from);
   void overrun();
   [[nodiscard]] completion make_completion(std::uint64_t wr, ibv_wc_status status);
   void log(nanos now, log_kind kind, std::uint64_t wr, std::uint32_t detail = 0);
@@ -215,6 +207,7 @@ private:
   std::uint32_t next_psn_ = 0;
   std::uint64_t moved_bytes_ = 0; // of the request that a copy budget interrupted
   std::uint32_t reads_in_flight_ = 0;
+  nanos ask_again_ = 0; // after this time, while the peer's process has to do something
   nanos last_left_at_ = 0;
   nanos last_land_at_ = 0;
   nanos last_done_at_ = 0;       // of what landed
@@ -242,8 +235,14 @@ private:
   bool needs_reset_ = false;    // a reset found somebody at work on our receives
   bool told_established_ = false;
   nanos flush_receives_at_ = 0;
-  nanos flush_anyway_at_ = never; // what is posted, though a claimed one before it is still open
+  nanos flush_anyway_at_ = never;             // what is posted, though a claimed one before it is still open
+  std::optional<std::uint32_t> first_marker_; // ticket of the first receive that was posted in ERR
   base::rng garbage_;
+
+  // Guarded by the lock of recv_cq_ instead.
+  qp_rules receive_rules_;
+  base::rng receive_garbage_;
+
   event_ledger async_events_;
 };
 

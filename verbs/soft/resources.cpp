@@ -199,8 +199,7 @@ void soft_context::raise(const ibv_async_event& event, event_ledger* ledger, std
       rt().rules().judge(now, device_.index(), event_facts{{}, event.event_type, qp_of(event, ledger)});
   if (ruled.times == 0)
     return;
-  // One of a completion queue cannot wait: nothing here would know that the queue is gone.
-  if (ruled.late != 0 && subject_of(event.event_type) != event_subject::completion_queue)
+  if (ruled.late != 0)
     rt().raise_later(*this, event, ledger, times * ruled.times, now + ruled.late);
   else
     deliver(event, ledger, times * ruled.times);

@@ -19,24 +19,8 @@ namespace {
 bool is_allowed_operation(const layout::qp_entry& qp, const request& what) noexcept {
   const auto access = qp.access.load(std::memory_order_relaxed);
   if (what.is_read)
-    return (access & IBV_ACCESS_REMOTE_READ) != 0 && qp.max_dest_reads.load(std::memory_order_relaxed) != 0;
+    return (access & IBV_ACCESS_REMOTE_READ) != 0 && has_room_for(qp, what);
   return (access & IBV_ACCESS_REMOTE_WRITE) != 0 && !has_long_packets(qp, what);
-}
-
-/// Reads what the key means now.
-void look_up(region_cache& cache, const layout::mr_entry& mr, std::uint64_t state,
-             const responder& to) noexcept {
-  cache.state = state;
-  cache.addr = mr.addr.load(std::memory_order_relaxed);
-  cache.length = mr.length.load(std::memory_order_relaxed);
-  cache.access = mr.pd.load(std::memory_order_relaxed) == to.pd ? mr.access.load(std::memory_order_relaxed)
-                                                                : std::uint32_t{0};
-  cache.has_way = false;
-}
-
-bool is_within(const region_cache& region, const request& what) noexcept {
-  return what.remote_addr >= region.addr && what.length <= region.length &&
-         what.remote_addr - region.addr <= region.length - what.length;
 }
 
 bool is_allowed_access(const region_cache& region, const request& what) noexcept {
@@ -61,6 +45,16 @@ verdict from_move(runtime& rt, const responder& to, const layout::qp_entry& qp, 
 }
 
 } // namespace
+
+void look_up(region_cache& cache, const layout::mr_entry& mr, std::uint64_t state,
+             const responder& to) noexcept {
+  cache.state = state;
+  cache.addr = mr.addr.load(std::memory_order_relaxed);
+  cache.length = mr.length.load(std::memory_order_relaxed);
+  cache.access = mr.pd.load(std::memory_order_relaxed) == to.pd ? mr.access.load(std::memory_order_relaxed)
+                                                                : std::uint32_t{0};
+  cache.has_way = false;
+}
 
 verdict refuse(runtime& rt, const responder& to, verdict why, std::uint32_t sign) noexcept {
   auto& entry = rt.tables().qps[to.qp_index];
@@ -213,55 +207,6 @@ verdict serve(runtime& rt, execution& at_work, const responder& to, const reques
       return v;
   if (order == arrival::next)
     qp.expected_psn.store((what.psn + what.packets) & psn_mask, std::memory_order_relaxed);
-  return verdict::executed;
-}
-
-verdict serve_atomic(runtime& rt, execution& at_work, const responder& to, const request& what,
-                     const atomic_operation& operation, const ibv_sge& local, region_cache& cache) {
-  auto& t = rt.tables();
-  auto& qp = t.qps[to.qp_index];
-  cache.choose(t, what.rkey);
-  auto& mr = t.mrs[cache.index];
-  at_work.target(to.qp_index, cache.index); // first say it, then look
-  const auto word = qp.word.load(std::memory_order_seq_cst);
-  if (qp_generation(word) != to.generation || !qp_responds(word) || !fits_ports(t, to, what))
-    return verdict::lost;
-  const auto order = classify(what.psn, qp.expected_psn.load(std::memory_order_relaxed));
-  if (order != arrival::next) // a repeated one has its answer already
-    return order == arrival::early ? verdict::lost : verdict::executed;
-  if (qp_is(word, IBV_QPS_RTR))
-    note_first_message(rt, to);
-  if ((qp.access.load(std::memory_order_relaxed) & IBV_ACCESS_REMOTE_ATOMIC) == 0 ||
-      qp.max_dest_reads.load(std::memory_order_relaxed) == 0 || what.remote_addr % sizeof(std::uint64_t) != 0)
-    return refuse(rt, to, verdict::invalid_request);
-  const auto state = mr.state.load(std::memory_order_seq_cst);
-  if (state == 0 || static_cast<std::uint32_t>(state) != what.rkey)
-    return refuse(rt, to, verdict::access_error);
-  if (cache.state != state)
-    look_up(cache, mr, state, to);
-  if ((cache.access & IBV_ACCESS_REMOTE_ATOMIC) == 0 || !is_within(cache, what))
-    return refuse(rt, to, verdict::access_error);
-  const auto epoch = rt.mappings().epoch();
-  if (!cache.has_way || cache.epoch != epoch) {
-    cache.where = find_way(rt, mr, cache.index, state);
-    cache.epoch = epoch;
-    cache.has_way = true;
-  }
-  if (cache.where.way == tier::system_call) {
-    base::log(base::level::error, "soft NIC", "an atomic needs memory of {} that other processes can map",
-              device_name(t.devices[to.device]));
-    return refuse(rt, to, verdict::operation_error);
-  }
-  auto* const at = reinterpret_cast<std::uint64_t*>(cache.where.base +
-                                                    static_cast<std::size_t>(what.remote_addr - cache.addr));
-  std::atomic_ref<std::uint64_t> cell{*at};
-  auto before = operation.compare_add;
-  if (operation.is_swap)
-    cell.compare_exchange_strong(before, operation.swap, std::memory_order_seq_cst);
-  else
-    before = cell.fetch_add(operation.compare_add, std::memory_order_seq_cst);
-  std::memcpy(reinterpret_cast<void*>(local.addr), &before, sizeof before);
-  qp.expected_psn.store((what.psn + what.packets) & psn_mask, std::memory_order_relaxed);
   return verdict::executed;
 }
 

@@ -53,11 +53,13 @@ struct request {
   std::uint32_t packets = 1;
   std::uint32_t path_mtu = 4096;
   std::uint32_t port_mtu = 4096; ///< of the requester's port
+  std::uint32_t reads_ahead = 0; ///< READs and atomics that this one, if it is one, found under way
 };
 
 enum class verdict : std::uint8_t {
   executed,
   unfinished,      ///< the copy budget is used up: ask again
+  asked,           ///< the responder's process has to do it: ask again later
   not_ready,       ///< no receive is posted: a receiver-not-ready answer
   lost,            ///< nobody there, or not in a state to answer: no answer comes
   invalid_request, ///< refused: the operation is not allowed on this queue pair
@@ -111,11 +113,15 @@ struct atomic_operation {
 };
 
 /// As serve() for an atomic, which answers with what was there before. Atomic against every requester and the
-/// owner's own instructions; only memory that this process can reach with instructions of its own, as its own
-/// or by a mapping, can be the target of one.
+/// owner's own instructions: memory that this process cannot reach with instructions of its own, as its own
+/// or by a mapping, is changed by the owner's engine, which the requester asks. Executed once, however often
+/// it comes: the responder keeps its last answers.
 [[nodiscard]] verdict serve_atomic(runtime& rt, execution& at_work, const responder& to, const request& what,
                                    const atomic_operation& operation, const ibv_sge& local,
                                    region_cache& cache);
+
+/// By the owner: executes the atomic that lies in the mailbox of one of its queue pairs, if there is one.
+void answer_atomic(runtime& rt, std::uint32_t qp_index);
 
 /// As serve() for a request that takes a receive: claims one, places the payload in it, and delivers its
 /// completion to the owner's list. `receives` caches the region of the last receive.

@@ -45,6 +45,21 @@ void note_first_message(runtime& rt, const responder& to) noexcept;
                                  std::uint64_t state);
 void log_no_permission(const runtime& rt, const responder& to);
 
+/// Reads what the key means now.
+void look_up(region_cache& cache, const layout::mr_entry& mr, std::uint64_t state,
+             const responder& to) noexcept;
+[[nodiscard]] inline bool is_within(const region_cache& region, const request& what) noexcept {
+  return what.remote_addr >= region.addr && what.length <= region.length &&
+         what.remote_addr - region.addr <= region.length - what.length;
+}
+
+/// Whether the responder has the resources for so many READs and atomics at one time. IBA lets it refuse the
+/// one that is too many as an invalid request.
+[[nodiscard]] inline bool has_room_for(const layout::qp_entry& qp, const request& what) noexcept {
+  const std::uint32_t room = qp.max_dest_reads.load(std::memory_order_relaxed);
+  return room != 0 && what.reads_ahead < room;
+}
+
 /// Checks the key that `cache` has chosen, and moves the bytes of a READ or WRITE.
 [[nodiscard]] verdict move_payload(runtime& rt, execution& at_work, const responder& to, const request& what,
                                    std::span<const ibv_sge> local, region_cache& cache, std::uint64_t& done,

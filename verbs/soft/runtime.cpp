@@ -235,6 +235,7 @@ void runtime::announce_change() noexcept {
 bool runtime::needs_attention() const noexcept {
   return process_ != nullptr && (process_->remote_errors.load(std::memory_order_seq_cst) != 0 ||
                                  process_->arrivals.load(std::memory_order_seq_cst) != 0 ||
+                                 process_->atomics.load(std::memory_order_seq_cst) != 0 ||
                                  segment_.get().head.change_epoch.load(std::memory_order_seq_cst) !=
                                      seen_epoch_.load(std::memory_order_relaxed));
 }
@@ -244,17 +245,18 @@ void runtime::attend(nanos now) {
     return;
   const bool has_errors = process_->remote_errors.exchange(0, std::memory_order_seq_cst) != 0;
   const bool has_arrivals = process_->arrivals.exchange(0, std::memory_order_seq_cst) != 0;
+  const bool has_atomics = process_->atomics.exchange(0, std::memory_order_seq_cst) != 0;
   const auto epoch = segment_.get().head.change_epoch.load(std::memory_order_seq_cst);
   const bool has_changes = seen_epoch_.exchange(epoch, std::memory_order_relaxed) != epoch;
   std::vector<std::shared_ptr<soft_qp>> qps;
   std::vector<std::shared_ptr<packet>> stalled;
-  std::vector<std::shared_ptr<watched>> objects;
+  lent_objects objects;
   {
     std::lock_guard lock{mutex_};
-    if (has_errors || has_changes)
+    if (has_errors || has_changes || has_atomics)
       for (const auto& [index, qp] : qps_)
         qps.push_back(qp);
-    if (has_arrivals)
+    if (has_arrivals || has_changes)
       objects = watched_;
     if (has_changes) {
       stalled.swap(stalled_);
@@ -264,13 +266,16 @@ void runtime::attend(nanos now) {
   }
   if (has_changes) {
     timed_rules_.look(*this);
-    raise_on_demand(qps);
+    raise_on_demand(qps, objects);
   }
   for (const auto& p : stalled)
     p->launch(now);
-  for (const auto& object : objects)
-    object->look();
+  if (has_arrivals)
+    for (const auto& object : objects)
+      object->look();
   for (const auto& qp : qps) {
+    if (has_atomics)
+      qp->answer_atomics();
     if (has_errors)
       qp->adopt_remote_error(now);
     if (has_changes)

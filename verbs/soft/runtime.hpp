@@ -41,6 +41,8 @@ public:
   virtual ~watched() = default;
   /// Looks what has come. Called by whoever attends to the process's entry.
   virtual void look() = 0;
+  /// Somebody asked for an event of this device: raises it if it is one of things like this.
+  virtual void raise_on_demand(ibv_event_type type, std::uint32_t device, std::uint32_t times) = 0;
 };
 
 class runtime {
@@ -132,7 +134,8 @@ public:
 private:
   class late_event;
   using lent_qps = std::vector<std::shared_ptr<soft_qp>>;
-  void raise_on_demand(const lent_qps& qps);
+  using lent_objects = std::vector<std::shared_ptr<watched>>;
+  void raise_on_demand(const lent_qps& qps, const lent_objects& objects);
 
   segment segment_;
   const base::clock_source* clock_;

@@ -34,8 +34,8 @@ layout::tables* map(int fd) noexcept {
 }
 
 /// Allocated now: a full file system would otherwise be a SIGBUS in the middle of some later verb. All but
-/// the receive units, which are many and rarely used: those are allocated when they are taken. `errno`
-/// values.
+/// what begins with the receive units, which is much and rarely used: that is allocated when it is taken.
+/// `errno` values.
 int allocate(int fd) noexcept {
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
     return errno;

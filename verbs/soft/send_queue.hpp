@@ -9,6 +9,7 @@
 
 #include "verbs/soft/layout.hpp"
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -42,13 +43,31 @@ struct alignas(64) send_slot {
   std::uint8_t opcode; // ibv_wr_opcode
   std::uint8_t num_sge;
   std::uint8_t status; // ibv_wc_status
-  std::uint32_t imm_data;
+  union {
+    std::uint32_t imm_data;
+    std::uint32_t reads_ahead; // of a READ or atomic that left: how many were under way
+  };
   ibv_sge sge[max_sges];
   nanos left_at; // when the acknowledge timer begins; until it leaves, when it was posted
   nanos land_at;
   nanos done_at;
 };
 static_assert(sizeof(send_slot) == 128 && offsetof(send_slot, sge) + sizeof(ibv_sge) <= 64);
+
+/// IBA: 4.096 us * 2^timeout, and 0 is no timer.
+[[nodiscard]] constexpr nanos ack_timeout(std::uint8_t timeout) noexcept {
+  return timeout == 0 ? never : nanos{4096} << timeout;
+}
+
+/// What the last local key meant. Valid as long as the region's state word is what it was.
+struct local_region {
+  const std::atomic<std::uint64_t>* state = nullptr;
+  std::uint64_t value = 0;
+  std::uint32_t lkey = 0;
+  std::uint32_t access = 0;
+  std::uint64_t addr = 0;
+  std::uint64_t length = 0;
+};
 
 class send_ring {
 public:

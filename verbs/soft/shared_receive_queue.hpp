@@ -34,17 +34,24 @@ public:
   [[nodiscard]] int retire(bool forced) override;
   /// Raises the event when the limit was reached.
   void look() override;
+  void raise_on_demand(ibv_event_type type, std::uint32_t device, std::uint32_t times) override;
+  [[nodiscard]] bool may_be_ruled() const noexcept { return rt_.rules().epoch() != 0; }
 
   [[nodiscard]] receive_queue& receives() noexcept { return receives_; }
   std::atomic<std::uint32_t> users{0}; // queue pairs
   event_ledger async_events;
 
 private:
-  soft_context& context_;
+  /// With the lock.
+  void raise(ibv_event_type type);
+
+  soft_context& context_; // may be gone when somebody still looks here after the end
+  runtime& rt_;
   soft_pd& pd_;
   const ibv_srq_attr attributes_; // what was granted
   receive_queue receives_;
-  std::mutex mutex_; // of the end
+  std::mutex mutex_;       // of events and of the end
+  bool is_ending_ = false; // no event of it is raised any more
   bool has_ended_ = false;
 };
 

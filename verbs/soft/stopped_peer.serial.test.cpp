@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <sys/wait.h>
 
@@ -64,7 +65,20 @@ void becomes_free(Verb verb) {
   CHECK(o.result == 0);
 }
 
-void one_trial(int trial, first_verb how, base::rng& random, tally& sum) {
+/// Gives the peer receives for its messages, for so long after the first one came.
+void keep_receiving(end& e, base::duration span) {
+  for (std::uint64_t i = 0; i < 64; ++i)
+    REQUIRE(e.receive(i, 0, watched_bytes) == 0);
+  bool has_come = false;
+  for (auto until = base::mono_clock::now() + 5s; base::mono_clock::now() < until;)
+    for (const auto& wc : e.poll()) {
+      if (!std::exchange(has_come, true))
+        until = base::mono_clock::now() + span;
+      (void)e.receive(wc.wr_id, 0, watched_bytes);
+    }
+}
+
+void one_trial(int trial, first_verb how, const std::string& traffic, base::rng& random, tally& sum) {
   const auto name = unique_fabric();
   shared_target own{name};
   // Private memory is moved by system calls, shared memory by plain copies: a peer can be stopped in either.
@@ -73,8 +87,12 @@ void one_trial(int trial, first_verb how, base::rng& random, tally& sum) {
   const auto there = peer.where();
   peer.connect(own.e->where());
   own.e->connect(there);
-  peer.send("writes");
-  std::this_thread::sleep_for(std::chrono::microseconds{2000 + random.below(5000)});
+  peer.send(traffic);
+  const std::chrono::microseconds run{2000 + random.below(5000)};
+  if (traffic == "sends")
+    keep_receiving(*own.e, run);
+  else
+    std::this_thread::sleep_for(run);
   peer.signal(SIGSTOP);
   int status = 0;
   REQUIRE(::waitpid(peer.pid(), &status, WUNTRACED) == peer.pid());
@@ -118,15 +136,23 @@ void one_trial(int trial, first_verb how, base::rng& random, tally& sum) {
 TEST_CASE(
     "a peer stopped at a random point delays destroying by a bounded time, and after a 0 no byte lands") {
   auto how = first_verb::destroy_qp;
+  std::string traffic = "writes";
   SUBCASE("destroying the queue pair, then deregistering its memory") {}
   SUBCASE("moving the queue pair to ERR, then deregistering its memory") {
+    how = first_verb::move_to_error;
+  }
+  SUBCASE("in the middle of a message, destroying the queue pair") {
+    traffic = "sends";
+  }
+  SUBCASE("in the middle of a message, moving the queue pair to ERR") {
+    traffic = "sends";
     how = first_verb::move_to_error;
   }
   base::rng random{static_cast<std::uint64_t>(how) + 1};
   tally sum;
   for (int trial = 0, n = trials_wanted(); trial < n; ++trial) {
     CAPTURE(trial);
-    one_trial(trial, how, random, sum);
+    one_trial(trial, how, traffic, random, sum);
   }
   const auto slowest_ms = std::chrono::duration_cast<std::chrono::milliseconds>(sum.slowest).count();
   MESSAGE(sum.trials << " trials, two verbs each: " << sum.busy << " times EBUSY, slowest verb " << slowest_ms

@@ -46,9 +46,6 @@ base::expected<void> raise_event(runtime& rt, std::string_view device, std::stri
   const auto event = parse_event(type);
   if (!event)
     return base::fail(event.error());
-  if (subject_of(*event) == event_subject::shared_receive_queue)
-    return base::fail(base::reason::unsupported, layer,
-                      "events of shared receive queues cannot be asked for: " + std::string{type});
   const auto index = find_device(rt, device);
   if (!index)
     return base::fail(index.error());

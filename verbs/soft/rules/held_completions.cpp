@@ -2,6 +2,8 @@
 //
 // The completion queue's dealings with completions that rules hold back.
 #include "verbs/soft/completion_queue.hpp"
+#include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/rules/raised.hpp"
 
 #include <mutex>
 
@@ -28,15 +30,27 @@ private:
 
 void soft_cq::push_held(work_queue_name of, const std::optional<completion>& what, const cqe_hold& hold) {
   std::lock_guard lock{mutex_};
-  keeper_.keep(of, what, hold, context_.rt().now());
+  keeper_.keep(of, what, hold, rt_.now());
   schedule_holds();
 }
 
-bool soft_cq::write_around(std::span<const completion> completions, bool is_recv) {
-  const auto now = context_.rt().now();
+bool soft_cq::write_receive(soft_qp& qp, completion c) {
+  if (qp.may_be_ruled()) {
+    const auto now = rt_.now();
+    if (const auto hold = qp.rule_receive(c, now); hold) {
+      keeper_.keep(queue_of(c), c, *hold, now);
+      schedule_holds();
+      return true;
+    }
+  }
+  return keeper_.is_empty() ? write({&c, 1}) : write_around({&c, 1});
+}
+
+bool soft_cq::write_around(std::span<const completion> completions) {
+  const auto now = rt_.now();
   bool has_room = true;
   for (const auto& c : completions) {
-    const work_queue_name of{c.qp, is_recv};
+    const auto of = queue_of(c);
     if (keeper_.blocks(of)) {
       keeper_.keep(of, c, {0, false, std::nullopt}, now);
       continue;
@@ -55,14 +69,17 @@ bool soft_cq::write_around(std::span<const completion> completions, bool is_recv
 
 bool soft_cq::write_due(nanos now) {
   for (auto due = keeper_.take_due(now); !due.empty(); due = keeper_.take_due(now))
-    if (!write(due))
-      return false;
+    for (const auto& c : due) {
+      if (!write({&c, 1}))
+        return false;
+      keeper_.note_written(queue_of(c));
+    }
   return true;
 }
 
 void soft_cq::schedule_holds() {
   const auto next = keeper_.next_due();
-  const auto& wire = context_.rt().wire();
+  const auto& wire = rt_.wire();
   if (next == never) {
     if (timer_)
       wire->remove(*timer_);
@@ -74,6 +91,7 @@ void soft_cq::schedule_holds() {
 }
 
 void soft_cq::release_due(nanos now) {
+  collect(); // what came before it is written before it
   std::lock_guard lock{mutex_};
   if (write_due(now))
     schedule_holds();
@@ -84,7 +102,7 @@ void soft_cq::hurry(const soft_qp& qp) {
   if (keeper_.is_empty())
     return;
   keeper_.hurry(&qp);
-  if (write_due(context_.rt().now()))
+  if (write_due(rt_.now()))
     schedule_holds();
 }
 
@@ -98,6 +116,15 @@ void soft_cq::orphan(const soft_qp& qp) noexcept {
       c.qp = nullptr;
 }
 
+void soft_cq::raise_on_demand(ibv_event_type type, std::uint32_t device, std::uint32_t times) {
+  std::lock_guard lock{mutex_};
+  if (is_ending_ || subject_of(type) != event_subject::completion_queue ||
+      device != context_.device().index())
+    return;
+  for (std::uint32_t i = 0; i < times; ++i)
+    raise_error();
+}
+
 void soft_cq::end_holds() noexcept {
   std::shared_ptr<hold_timer> timer;
   {
@@ -106,7 +133,7 @@ void soft_cq::end_holds() noexcept {
   }
   if (!timer)
     return;
-  context_.rt().wire()->remove(*timer);
+  rt_.wire()->remove(*timer);
   timer->end();
 }
 

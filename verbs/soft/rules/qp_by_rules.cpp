@@ -3,6 +3,8 @@
 // What a queue pair does differently when rules have a say in its work: packets that are lost, late, doubled
 // or in disorder, and acknowledgements that do not come back.
 #include "verbs/soft/queue_pair.hpp"
+#include "verbs/soft/rules/raised.hpp"
+#include "verbs/soft/shared_receive_queue.hpp"
 
 #include <algorithm>
 
@@ -87,14 +89,55 @@ void soft_qp::resend_unacknowledged() noexcept {
   go_back();
 }
 
-void soft_qp::raise_on_demand(ibv_event_type type) {
+wr_facts soft_qp::facts_of_receive(std::uint32_t ticket, std::uint64_t wr_id,
+                                   std::uint32_t length) const noexcept {
+  wr_facts f;
+  f.wr = ticket;
+  f.op = work_op::recv;
+  f.peer_device = entry().dest_device.load(std::memory_order_relaxed);
+  f.peer_qp = entry().dest_qpn.load(std::memory_order_relaxed);
+  f.work = {wr_id, 0, length};
+  return f;
+}
+
+std::optional<cqe_hold> soft_qp::rule_receive(completion& c, nanos now) {
+  if (!receive_rules_.any())
+    return std::nullopt;
+  const auto slot = static_cast<std::uint32_t>(c.release_to);
+  const auto ticket = ticket_of(receives()[slot].word.load(std::memory_order_relaxed));
+  const auto fate = receive_rules_.receive(facts_of_receive(ticket, c.wc.wr_id, c.wc.byte_len), now);
+  if (fate.status) {
+    c.wc.status = static_cast<ibv_wc_status>(*fate.status);
+    if (c.wc.status != IBV_WC_SUCCESS) {
+      fill_with_garbage(c.wc, receive_garbage_);
+      c.wc.vendor_err = fate.is_garbage ? static_cast<std::uint32_t>(receive_garbage_.next())
+                                        : 0x600 + static_cast<std::uint32_t>(c.wc.status);
+      fail_by_receive(layout::told_by_receive);
+    }
+  }
+  return fate.hold;
+}
+
+void soft_qp::raise_on_demand(ibv_event_type type, std::uint32_t times) {
   std::lock_guard lock{mutex_};
   if (retired_)
     return;
-  if (type == IBV_EVENT_CQ_ERR)
-    send_cq_.raise_error();
-  else
-    raise(type);
+  switch (subject_of(type)) {
+  case event_subject::queue_pair:
+    for (std::uint32_t i = 0; i < times; ++i)
+      raise(type);
+    break;
+  case event_subject::completion_queue:
+    send_cq_.raise_on_demand(type, device_index(), times);
+    if (&recv_cq_ != &send_cq_)
+      recv_cq_.raise_on_demand(type, device_index(), times);
+    break;
+  case event_subject::shared_receive_queue:
+    if (srq_ != nullptr)
+      srq_->raise_on_demand(type, device_index(), times);
+    break;
+  case event_subject::device: break;
+  }
 }
 
 void soft_qp::leave_completions() {

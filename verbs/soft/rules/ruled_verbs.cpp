@@ -3,6 +3,8 @@
 // Asking rules about calls, and the calls for which they know more than an errno.
 #include "verbs/soft/rules/ruled_verbs.hpp"
 
+#include "verbs/soft/shared_receive_queue.hpp"
+
 namespace actor_rdma::verbs::soft {
 
 namespace {
@@ -97,6 +99,11 @@ int post_send_by_rules(soft_qp& qp, ibv_send_wr* first, ibv_send_wr** bad) {
 int post_recv_by_rules(soft_qp& qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
   return post_by_rules(qp.context, verb::post_recv, qp.qp_num, first, bad,
                        [&](ibv_recv_wr* from, ibv_recv_wr** failed) { return qp.post_recv(from, failed); });
+}
+
+int post_srq_recv_by_rules(soft_srq& srq, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  return post_by_rules(srq.context, verb::post_srq_recv, 0, first, bad,
+                       [&](ibv_recv_wr* from, ibv_recv_wr** failed) { return srq.post(from, failed); });
 }
 
 int get_async_event_by_rules(ibv_context* context, ibv_async_event* out,

@@ -77,6 +77,7 @@ inline constexpr auto ruled = detail::ruled<Call, Function, How, decltype(Functi
 /// Posts up to the element at which a rule lets the call fail.
 [[nodiscard]] int post_send_by_rules(soft_qp& qp, ibv_send_wr* first, ibv_send_wr** bad);
 [[nodiscard]] int post_recv_by_rules(soft_qp& qp, ibv_recv_wr* first, ibv_recv_wr** bad);
+[[nodiscard]] int post_srq_recv_by_rules(soft_srq& srq, ibv_recv_wr* first, ibv_recv_wr** bad);
 /// Waits like ibv_get_async_event, but a rule that comes meanwhile ends it.
 [[nodiscard]] int get_async_event_by_rules(ibv_context* context, ibv_async_event* out,
                                            int (*get)(ibv_context*, ibv_async_event*));

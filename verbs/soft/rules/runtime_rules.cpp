@@ -5,6 +5,7 @@
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/runtime.hpp"
+#include "verbs/soft/shared_receive_queue.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -19,19 +20,34 @@ public:
       : rt_{rt}, context_{context}, event_{event}, ledger_{ledger}, times_{times} {}
 
   void run(nanos, nanos, copy_budget&) override {
-    // Whoever ends a context or a queue pair takes it out of the registry first, and that waits for us.
+    // Whoever ends what the event is about takes it out of the registry first, and that waits for us.
     std::lock_guard lock{rt_.mutex_};
     const auto is_context = [&](const soft_context* c) { return c == &context_; };
     if (std::none_of(rt_.contexts_.begin(), rt_.contexts_.end(), is_context))
       return;
-    if (subject_of(event_.event_type) == event_subject::queue_pair &&
-        std::none_of(rt_.qps_.begin(), rt_.qps_.end(),
-                     [&](const auto& entry) { return entry.second.get() == event_.element.qp; }))
+    if (!is_there())
       return;
     context_.deliver(event_, ledger_, times_);
   }
 
 private:
+  /// The handle is compared and not looked at: what it names may be gone.
+  bool is_there() const {
+    const auto is_watched = [&](const watched* named) {
+      return std::any_of(rt_.watched_.begin(), rt_.watched_.end(),
+                         [&](const auto& w) { return w.get() == named; });
+    };
+    switch (subject_of(event_.event_type)) {
+    case event_subject::queue_pair:
+      return std::any_of(rt_.qps_.begin(), rt_.qps_.end(),
+                         [&](const auto& entry) { return entry.second.get() == event_.element.qp; });
+    case event_subject::completion_queue: return is_watched(&soft_cq::of(event_.element.cq));
+    case event_subject::shared_receive_queue: return is_watched(&soft_srq::of(event_.element.srq));
+    case event_subject::device: break;
+    }
+    return true;
+  }
+
   runtime& rt_;
   soft_context& context_;
   const ibv_async_event event_;
@@ -59,9 +75,10 @@ void runtime::wake_waiting_calls(std::string_view device) {
       context->wake_waiting_calls();
 }
 
-void runtime::raise_on_demand(const lent_qps& qps) {
+void runtime::raise_on_demand(const lent_qps& qps, const lent_objects& objects) {
   for (const auto& wanted : read_raised(tables(), raised_seen_)) {
-    if (subject_of(wanted.type) == event_subject::device) {
+    const auto subject = subject_of(wanted.type);
+    if (subject == event_subject::device) {
       std::lock_guard lock{mutex_};
       ibv_async_event event{};
       event.event_type = wanted.type;
@@ -71,10 +88,14 @@ void runtime::raise_on_demand(const lent_qps& qps) {
           context->raise(event, nullptr, wanted.times);
       continue;
     }
+    if (subject != event_subject::queue_pair && wanted.qp_num == 0) {
+      for (const auto& object : objects)
+        object->raise_on_demand(wanted.type, wanted.device, wanted.times);
+      continue;
+    }
     for (const auto& qp : qps)
       if (qp->device_index() == wanted.device && (wanted.qp_num == 0 || wanted.qp_num == qp->qp_num))
-        for (std::uint32_t i = 0; i < wanted.times; ++i)
-          qp->raise_on_demand(wanted.type);
+        qp->raise_on_demand(wanted.type, wanted.times);
   }
 }
 

@@ -204,8 +204,9 @@ TEST_CASE("events are raised by the clock or on demand, once or in bursts") {
   REQUIRE(rig.net->raise_event("a/soft0", "QP_FATAL"));
   REQUIRE(rig.net->raise_event("a/soft0", "CQ_ERR"));
   REQUIRE(rig.net->raise_event("a/soft0", "QP_FATAL", 1, 0x1));
+  REQUIRE(rig.net->raise_event("a/soft0", "SQ_DRAINED"));
   rig.run_for(1ms);
-  CHECK(async_events(*rig.a) == events{IBV_EVENT_QP_FATAL, IBV_EVENT_CQ_ERR});
+  CHECK(async_events(*rig.a) == events{IBV_EVENT_QP_FATAL, IBV_EVENT_CQ_ERR, IBV_EVENT_SQ_DRAINED});
   CHECK(rig.net->raise_event("a/soft0", "PORT_UP").error().why == base::reason::invalid_argument);
   CHECK(rig.net->raise_event("z/soft0", "PORT_ERR").error().why == base::reason::not_found);
 }

@@ -16,7 +16,7 @@
 namespace actor_rdma::verbs::soft {
 
 std::string verdict_text(rule_action action, std::uint32_t detail) {
-  const std::string name = name_of(action_words(), static_cast<std::uint32_t>(action));
+  std::string name = name_of(action_words(), static_cast<std::uint32_t>(action));
   switch (action) {
   case rule_action::status: return name + ':' + name_of(status_words(), detail);
   case rule_action::fail: return name + ':' + name_of(errno_words(), detail);

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +72,10 @@ public:
     }
     if (command == "poll")
       return poll(in);
+    if (command == "message" || command == "receive" || command == "messages" || command == "wake")
+      return obey_message(command, in);
+    if (command == "word" || command == "add")
+      return obey_word(command, in);
     if (command == "fill") {
       unsigned seed = 0;
       in >> seed;
@@ -86,7 +92,10 @@ public:
     if (command == "dereg")
       return end_->mr.destroy() ? "ok" : "busy";
     if (command == "reg") {
-      end_->mr = std::move(*memory_region::reg(end_->pd, end_->memory, buffer_bytes, all_access));
+      std::string with;
+      in >> with;
+      const int access = all_access | (with == "atomic" ? IBV_ACCESS_REMOTE_ATOMIC : 0);
+      end_->mr = std::move(*memory_region::reg(end_->pd, end_->memory, buffer_bytes, access));
       end_->lkey = end_->mr.lkey();
       end_->rkey = end_->mr.rkey();
       return "ok";
@@ -112,6 +121,8 @@ private:
     in >> name >> host_name >> mode >> memory;
     qp_options options;
     int timeout = options.timeout;
+    options.access |= IBV_ACCESS_REMOTE_ATOMIC;
+    options.rnr_retry = 7; // for ever
     if (in >> timeout)
       options.timeout = static_cast<std::uint8_t>(timeout);
     fabric_options f;
@@ -139,6 +150,58 @@ private:
     in >> wr_id >> local >> remote >> length;
     return std::to_string(command == "write" ? end_->write(wr_id, peer_, local, remote, length)
                                              : end_->read(wr_id, peer_, local, remote, length));
+  }
+
+  std::string obey_message(const std::string& command, std::istringstream& in) {
+    std::uint64_t first = 0;
+    std::uint64_t second = 0;
+    std::uint32_t third = 0;
+    in >> first >> second >> third;
+    if (command == "message") // number, where it is, length
+      return std::to_string(end_->send(first, second, third));
+    if (command == "receive")
+      return std::to_string(end_->receive(first, second, third));
+    if (command == "messages") // sender, how many: each says in 8 bytes which it is
+      return send_numbered(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(second));
+    if (ibv_req_notify_cq(end_->cq.get(), 0) != 0) // "wake": milliseconds
+      return "not armed";
+    send_line(peer_fd, "armed");
+    pollfd fd{end_->channel.fd(), POLLIN, 0};
+    return ::poll(&fd, 1, static_cast<int>(first)) == 1 ? "awake" : "asleep";
+  }
+
+  std::string send_numbered(std::uint32_t sender, std::uint32_t count) {
+    std::uint32_t done = 0;
+    for (std::uint32_t posted = 0; done < count;) {
+      const auto at = end_->memory + 8 * (posted % 64);
+      if (posted < count && posted - done < 64) {
+        std::memcpy(at, &sender, sizeof sender);
+        std::memcpy(at + sizeof sender, &posted, sizeof posted);
+        if (end_->send(posted, 8 * (posted % 64), 8) != 0)
+          return "cannot post";
+        ++posted;
+      }
+      for (const auto& wc : end_->poll()) {
+        if (wc.status != IBV_WC_SUCCESS)
+          return "failed with " + std::to_string(wc.status);
+        ++done;
+      }
+    }
+    return "ok";
+  }
+
+  /// The owner's own view of 8 bytes of its memory, and its own additions to the first of them.
+  std::string obey_word(const std::string& command, std::istringstream& in) {
+    std::uint64_t number = 0;
+    in >> number;
+    const auto cell = [&](std::uint64_t at) {
+      return std::atomic_ref<std::uint64_t>{*reinterpret_cast<std::uint64_t*>(end_->memory + at)};
+    };
+    if (command == "word")
+      return std::to_string(cell(number).load());
+    for (std::uint64_t i = 0; i < number; ++i)
+      cell(0).fetch_add(1);
+    return "ok";
   }
 
   void write_for_ever() {
