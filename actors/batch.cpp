@@ -42,6 +42,7 @@ transfer_result batch_state::result(std::size_t index) const noexcept {
   if (r.status != transfer_status::pending) {
     r.cause = item.cause;
     r.late = item.late;
+    r.started = item.cut > 0;
     r.remote_fence_unconfirmed = item.unconfirmed;
   }
   return r;

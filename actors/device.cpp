@@ -57,10 +57,15 @@ void device::handle(stop& m) {
   answer_stop();
 }
 
-/// A device that was lost and closed earlier waits here to be asked.
+/// A device that was lost and closed earlier waits here to be asked. What it could not release then because
+/// registered memory stood in the way goes now: the memory has gone before the devices are asked.
 void device::answer_stop() {
   if (!closed_ || !stop_asked_by_)
     return;
+  if (!left_behind_.empty() && !std::exchange(closed_again_, true)) {
+    closed_ = false;
+    return close();
+  }
   caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{name_, std::move(left_behind_)});
   subscribers_.clear();
   end_actor();
@@ -185,6 +190,10 @@ std::optional<std::uint16_t> device::add_qp(qp& who, std::uint32_t wrs) {
   *at = &who;
   cq_reserved_ += wrs;
   return static_cast<std::uint16_t>(at - qps_.begin());
+}
+
+std::uint32_t device::room_for_qps(std::uint32_t wrs) const noexcept {
+  return (static_cast<std::uint32_t>(parts_.cq.capacity()) - cq_reserved_) / wrs;
 }
 
 void device::remove_qp(std::uint16_t index, std::uint32_t wrs) {

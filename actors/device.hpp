@@ -84,6 +84,8 @@ public:
   /// Reserves room in the CQ for `wrs` and an index for wr_ids; nullopt when the CQ has no room left.
   std::optional<std::uint16_t> add_qp(qp& who, std::uint32_t wrs);
   void remove_qp(std::uint16_t index, std::uint32_t wrs);
+  /// How many QPs of this kind add_qp() would take now.
+  std::uint32_t room_for_qps(std::uint32_t wrs) const noexcept;
   /// Takes over the end of a QP that its actor has no more use for, and tries until it is destroyed.
   void bury(const std::shared_ptr<qp_incarnation>& dead);
   const verbs::completion_queue& cq() const noexcept { return parts_.cq; }
@@ -137,6 +139,7 @@ private:
   bool read_again_ = false;
   bool closing_ = false;
   bool closed_ = false;
+  bool closed_again_ = false;
   std::vector<std::string> left_behind_; ///< what close() could not release; written by its slow call
   deadline_id poll_ = deadline_id::none;
   std::vector<caf::actor> subscribers_;

@@ -141,6 +141,7 @@ void endpoint::handle(qp_report& m) {
   case qp_step::ready:
     q.usable = !q.ending;
     last_refusal_.clear();
+    failures_told_.clear();
     q.suspect = false;
     q.ready_since = env().now();
     if (!where_.initiator)
@@ -202,7 +203,7 @@ void endpoint::handle(qp_report& m) {
 }
 
 void endpoint::fail_attempt(member& q, const std::string& why) {
-  q.idle = true;
+  const bool was_under_way = !std::exchange(q.idle, true);
   q.works_no_more();
   q.created.reset();
   q.gid_index.reset();
@@ -214,6 +215,8 @@ void endpoint::fail_attempt(member& q, const std::string& why) {
     answer_retired(q);
     return;
   }
+  if (was_under_way)
+    note_failure(q, why);
   back_off(q);
   ++q.failures;
   raise(endpoint_event::attempt_failed, why);
@@ -229,12 +232,22 @@ void endpoint::back_off(member& q) {
   q.not_before = env().now() + wait;
 }
 
+/// Never silent and never noisy: the log hears each reason once, until a QP is usable again.
+void endpoint::note_failure(const member& q, const std::string& why) {
+  const bool known = why == last_refusal_ || failures_told_.size() >= 8 ||
+                     std::find(failures_told_.begin(), failures_told_.end(), why) != failures_told_.end();
+  const auto at = known ? base::level::debug : base::level::warn;
+  if (!known)
+    failures_told_.push_back(why);
+  note(observe::event_kind::attempt_failed, fmt::format("#{}: {}", index_of(q), why), 0, at);
+}
+
 void endpoint::schedule_retry() {
   if (stopping_)
     return;
   auto next = base::time_point::max();
   for (const auto& q : members_)
-    if (q.idle)
+    if (q.idle && !q.left_out)
       next = std::min(next, q.not_before);
   if (next == base::time_point::max())
     return;
@@ -281,7 +294,7 @@ void endpoint::handle(peer_link& m) {
     return raise(endpoint_event::peer_lost, "the control link is down");
   if (m.owner != peer_) {
     peer_ = m.owner;
-    established_ = false;
+    established_ = asked_ = false;
   }
   for (const auto& q : members_)
     if (q.retire_generation != q.settled_generation)
@@ -291,7 +304,7 @@ void endpoint::handle(peer_link& m) {
 
 void endpoint::peer_died() {
   peer_ = 0;
-  established_ = false;
+  established_ = asked_ = false;
   connect_asked_ = false;
   raise(endpoint_event::peer_dead, "the peer is dead");
   if (!where_.initiator) {

@@ -58,6 +58,7 @@ private:
     bool suspect = false;
     bool ending = false; ///< a fence was asked for and has not begun: nothing it says makes it usable
     bool gone = false;
+    bool left_out = false;                        ///< the CQ has no room for it: the rail goes on without it
     std::optional<bootstrap::qp_address> created; ///< our numbers, while they wait for the peer's
     bootstrap::port_address local;                ///< ours, as the peer was told for this attempt
     bootstrap::port_address peer_port;            ///< theirs, once it is connected
@@ -96,6 +97,7 @@ private:
 
   // initiator
   void begin();
+  void fit_to_room();
   void numbers_ready();
   void on_message(const bootstrap::accept& m);
   void on_message(const bootstrap::rebuilt& m);
@@ -109,6 +111,7 @@ private:
   void peer_died();
   void fail_attempt(member& q, const std::string& why);
   void back_off(member& q);
+  void note_failure(const member& q, const std::string& why);
 
   // acceptor
   void on_message(const bootstrap::connect& m);
@@ -136,13 +139,15 @@ private:
   place where_;
   recorded_machine<endpoint_machine> machine_;
   std::string cause_;
-  std::string last_refusal_; ///< the peer's words, since a QP was usable last
+  std::string last_refusal_;               ///< the peer's words, since a QP was usable last
+  std::vector<std::string> failures_told_; ///< reasons that the log has heard since then
 
   std::vector<member> members_;
   bool device_active_ = false;
   bool device_known_ = false;
   std::optional<bootstrap::connect> early_; ///< acceptor: came before the device's state was known
   bool established_ = false;                ///< the peer knows this endpoint
+  bool asked_ = false;                      ///< it was told of so many QPs, and may know it
   bootstrap::link_id link_ = 0;
   bootstrap::incarnation peer_ = 0;
   std::shared_ptr<const remote_memory> memory_;

@@ -19,9 +19,11 @@ void endpoint::begin() {
     return;
   if (!established_ && !std::all_of(members_.begin(), members_.end(), [](const auto& q) { return q.idle; }))
     return; // the rest is still being fenced; each fence comes back here
+  if (!established_ && !asked_)
+    fit_to_room();
   bool waiting = false;
   for (auto& q : members_) {
-    if (!q.idle || q.gone)
+    if (!q.idle || q.gone || q.left_out)
       continue;
     if (q.not_before > env().now() && established_) {
       waiting = true;
@@ -33,7 +35,7 @@ void endpoint::begin() {
     }
   }
   for (auto& q : members_) {
-    if (!q.idle || q.gone || q.not_before > env().now())
+    if (!q.idle || q.gone || q.left_out || q.not_before > env().now())
       continue;
     q.idle = false;
     q.created.reset();
@@ -44,6 +46,21 @@ void endpoint::begin() {
   }
   if (waiting)
     schedule_retry();
+}
+
+/// A rail has fewer QPs where the CQ has no room for all; without room for one it says so and waits.
+void endpoint::fit_to_room() {
+  auto room = device_->room_for_qps(qp::room_of(config_, true));
+  std::size_t in = 0;
+  for (auto& q : members_) {
+    const bool was_out = q.left_out;
+    q.left_out = index_of(q) != 0 && !q.object->has_room() && room == 0;
+    room -= !q.left_out && !q.object->has_room() && room > 0 ? 1 : 0;
+    in += q.left_out ? 0 : 1;
+    if (q.left_out && !was_out)
+      note_failure(q, fmt::format("the CQ of {} has no room for another QP: the rail goes on with {} of {}",
+                                  device_->name(), in, members_.size()));
+  }
 }
 
 /// Our numbers are known: the peer is asked for its own.
@@ -60,7 +77,8 @@ void endpoint::numbers_ready() {
     }
     return;
   }
-  if (!std::all_of(members_.begin(), members_.end(), [](const auto& q) { return q.created.has_value(); }))
+  if (!std::all_of(members_.begin(), members_.end(),
+                   [](const auto& q) { return q.left_out || q.created.has_value(); }))
     return;
   bootstrap::connect c;
   c.endpoint = where_.number;
@@ -69,8 +87,9 @@ void endpoint::numbers_ready() {
   for (auto& q : members_)
     q.local = c.local;
   for (auto& q : members_)
-    c.qps.push_back(*std::exchange(q.created, std::nullopt));
-  send(std::move(c));
+    if (!q.left_out)
+      c.qps.push_back(*std::exchange(q.created, std::nullopt));
+  asked_ = send(std::move(c)) || asked_;
 }
 
 void endpoint::connect_member(member& q, const bootstrap::port_address& port,
@@ -118,7 +137,7 @@ void endpoint::on_message(const bootstrap::reject& m) {
   e.what = m.text;
   caf::anon_send(where_.owner, rail_refused{std::move(e)});
   if (m.code == bootstrap::reject_code::unknown_endpoint)
-    established_ = false;
+    established_ = asked_ = false;
   raise(endpoint_event::rejected, why);
   // Before the peer knows the endpoint an answer is about all of it, later about the attempt of one QP.
   for (auto& q : members_) {

@@ -221,7 +221,7 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
         note(observe::event_kind::stale_completion, "of an earlier generation", wc.wr_id, base::level::debug);
         continue;
       }
-      if (name.position == probe_position) {
+      if (name.position == probe_position && probe_out_) { // else its attempt has ended, once
         probe_ended(wc.status);
         continue;
       }

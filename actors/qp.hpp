@@ -45,6 +45,12 @@ public:
   void on_async(ibv_event_type type);
 
   std::uint32_t number() const noexcept { return number_; }
+  /// It has its place in the device's CQ.
+  bool has_room() const noexcept { return indexed_; }
+  /// What it reserves there.
+  static std::uint32_t room_of(const settings& config, bool initiator) noexcept {
+    return initiator ? config.send_queue_depth + 2 : 2;
+  }
   qp_state state() const noexcept { return machine_.state(); }
   const std::string& name() const noexcept { return where_.name; }
 

@@ -11,8 +11,7 @@ namespace actor_rdma::actors {
 
 void qp::begin() {
   if (!indexed_) {
-    const auto room = where_.initiator ? config_.send_queue_depth + 2 : 2;
-    const auto index = device_->add_qp(*this, room);
+    const auto index = device_->add_qp(*this, room_of(config_, where_.initiator));
     if (!index) {
       raise(qp_event::attempt_failed, "the CQ of " + device_->name() + " has no room for another QP");
       return;
@@ -243,7 +242,7 @@ void qp::destroyed(const std::shared_ptr<qp_incarnation>& gone) {
   born_ = nullptr;
   number_ = 0;
   if (for_good_ && indexed_) {
-    device_->remove_qp(device_index_, where_.initiator ? config_.send_queue_depth + 2 : 2);
+    device_->remove_qp(device_index_, room_of(config_, where_.initiator));
     indexed_ = false;
   }
   raise(for_good_ ? qp_event::fenced_for_good : qp_event::fenced, cause_);

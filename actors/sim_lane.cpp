@@ -126,6 +126,7 @@ void sim_lane::run(std::size_t k) {
     world_.set_running(sim_world::job::slow_call, this);
     take_slow_time(); // what calls on the lane took is not this one's
     call.work();
+    world_.everything_may_have_changed(); // a move to ERR flushes
     if (const auto longer = take_slow_time(); longer > base::duration{})
       calls.push_front({now() + longer, {}, std::move(call.done)});
     else

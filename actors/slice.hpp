@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A slice: the piece of a transfer that one WR carries, with everything a QP needs to post it. Slices travel
-// in chunks, preallocated arrays that change hands between the peer actor and QP actors, so that nothing is
-// allocated per slice and one message moves up to 64 of them.
+// A slice: what one WR carries, with everything a QP needs to post it: a piece of one transfer, or several
+// transfers of a batch that adjoin in both memories. Slices travel in chunks, preallocated arrays that change
+// hands between the peer actor and QP actors, so that nothing is allocated per slice and one message moves up
+// to 64 of them.
 #pragma once
 
 #include "actors/batch.hpp"
@@ -25,13 +26,23 @@ struct slice {
   batch_state* batch = nullptr;
   transfer* item = nullptr;
   reissue_record* record = nullptr;
-  std::uint64_t offset = 0; ///< in the transfer
+  std::uint64_t offset = 0; ///< in the transfer; 0 if it carries several
   std::uint32_t length = 0;
   std::uint32_t lkey = 0;
   std::uint32_t rkey = 0;
   static constexpr std::uint16_t no_device = 0xffff;
   std::uint16_t avoid =
-      no_device; ///< local device on which its last WR hung: another one is better, if there is one
+      no_device;          ///< local device on which its last WR hung: another one is better, if there is one
+  std::uint16_t more = 0; ///< it also carries so many transfers that follow `item`, all of them whole
+
+  /// visit(transfer&, bytes of it)
+  template <class Visit>
+  void each(Visit&& visit) const {
+    if (more == 0)
+      return visit(*item, std::uint64_t{length});
+    for (std::size_t i = 0; i <= more; ++i)
+      visit(item[i], item[i].length);
+  }
 };
 
 /// How one WR ended.

@@ -97,7 +97,7 @@ void work_queue::sweep() {
     return;
   std::vector<slice> dropped;
   const auto is_over = [&](const slice& s) {
-    const bool over = s.item->stop != transfer_status::pending || (s.record != nullptr && s.record->done);
+    const bool over = !is_wanted(s) || (s.record != nullptr && s.record->done);
     if (over)
       dropped.push_back(s);
     return over;
@@ -105,9 +105,9 @@ void work_queue::sweep() {
   std::erase_if(again_, is_over);
   std::erase_if(held_, [&](const held_slice& h) { return is_over(h.what); });
   for (const auto& s : dropped) {
-    --s.item->queued;
+    unqueue(s);
     drop_hold(s.record);
-    maybe_end(*s.batch, *s.item);
+    maybe_end(s);
   }
 }
 
@@ -140,6 +140,46 @@ double work_queue::usual_rate() const noexcept {
   return best > 0 ? best : assumed_rate;
 }
 
+bool work_queue::is_wanted(const slice& what) noexcept {
+  bool wanted = false;
+  what.each([&](const transfer& t, std::uint64_t) { wanted = wanted || t.stop == transfer_status::pending; });
+  return wanted;
+}
+
+/// All of it is wanted, and one key still covers it.
+bool work_queue::is_whole(const slice& what) noexcept {
+  bool whole = true;
+  what.each([&](const transfer& t, std::uint64_t) {
+    whole = whole && t.stop == transfer_status::pending && t.remote_buffer == what.item->remote_buffer;
+  });
+  return whole && (what.more == 0 || what.batch->target().ranges[what.item->remote_buffer].to_border(
+                                         what.item->remote) >= what.length);
+}
+
+void work_queue::unqueue(const slice& what) noexcept {
+  what.each([](transfer& t, std::uint64_t) { --t.queued; });
+}
+
+/// What is still wanted of a slice that cannot go on as one; nobody else may have it.
+void work_queue::split(const slice& what) {
+  for (std::size_t i = what.more + 1u; i-- > 0;) {
+    auto& t = what.item[i];
+    if (t.stop != transfer_status::pending)
+      continue;
+    auto one = what;
+    one.item = &t;
+    one.more = 0;
+    one.record = nullptr;
+    if (what.more > 0)
+      one.length = static_cast<std::uint32_t>(t.length);
+    if (what.batch->held)
+      held_.push_front({one});
+    else
+      again_.push_front(one);
+    ++t.queued;
+  }
+}
+
 /// The slot with the least expected finish time of `bytes` more; none when every usable one is full.
 work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t avoid) {
   slot_state* best = nullptr;
@@ -166,16 +206,32 @@ bool work_queue::next_again(slice& out, const slot_state& slot) {
     if (out.avoid == slot.local_device && usable_elsewhere(out.avoid))
       return false;
     again_.pop_front();
-    --out.item->queued;
-    if (out.item->stop == transfer_status::pending && (out.record == nullptr || !out.record->done))
+    unqueue(out);
+    const bool delivered = out.record != nullptr && out.record->done;
+    if (!delivered && is_whole(out))
       return true;
+    const bool elsewhere = out.record != nullptr && out.record->holds > 1; // its end brings it back here
     drop_hold(out.record);
-    maybe_end(*out.batch, *out.item);
+    if (!delivered && !elsewhere && is_wanted(out))
+      split(out);
+    maybe_end(out);
   }
   return false;
 }
 
-bool work_queue::next_fresh(slice& out) {
+namespace {
+
+bool adjoins(const transfer& a, const transfer& b) noexcept {
+  return b.local == a.local + a.length && b.remote == a.remote + a.length && b.op == a.op &&
+         b.local_buffer == a.local_buffer && b.remote_buffer == a.remote_buffer && b.cut == 0 &&
+         b.stop == transfer_status::pending;
+}
+
+} // namespace
+
+/// Cuts the next slice. Whole transfers that adjoin, at most `most` of them, share one: per byte a WR of many
+/// small transfers costs what one of a large transfer costs.
+bool work_queue::next_fresh(slice& out, std::size_t most) {
   for (auto i = fresh_; i < batches_.size(); ++i) {
     auto& b = *batches_[i];
     if (b.held)
@@ -192,13 +248,21 @@ bool work_queue::next_fresh(slice& out) {
       out.item = &t;
       out.offset = t.cut;
       // No slice crosses the border of a region, ours or the peer's.
-      out.length = static_cast<std::uint32_t>(
-          std::min({t.length - t.cut, std::uint64_t{config_.slice_bytes},
-                    b.locals[t.local_buffer]->to_border(t.local + t.cut),
-                    b.target().ranges[t.remote_buffer].to_border(t.remote + t.cut)}));
+      const auto limit =
+          std::min({std::uint64_t{config_.slice_bytes}, b.locals[t.local_buffer]->to_border(t.local + t.cut),
+                    b.target().ranges[t.remote_buffer].to_border(t.remote + t.cut)});
+      out.length = static_cast<std::uint32_t>(std::min(t.length - t.cut, limit));
       t.cut += out.length;
-      if (t.cut == t.length)
-        ++b.next;
+      if (t.cut < t.length)
+        return true;
+      ++b.next;
+      for (; out.offset == 0 && b.next < items.size() && out.more + 1u < most; ++b.next, ++out.more) {
+        auto& next = items[b.next];
+        if (!adjoins(items[b.next - 1], next) || next.length > limit - out.length)
+          break;
+        next.cut = next.length;
+        out.length += static_cast<std::uint32_t>(next.length);
+      }
       return true;
     }
     if (i == fresh_)
@@ -207,8 +271,8 @@ bool work_queue::next_fresh(slice& out) {
   return false;
 }
 
-bool work_queue::next_slice(slice& out, const slot_state& slot) {
-  return next_again(out, slot) || next_fresh(out);
+bool work_queue::next_slice(slice& out, const slot_state& slot, std::size_t most) {
+  return next_again(out, slot) || next_fresh(out, most);
 }
 
 /// Keys depend on the rail, so they are filled in when the rail is known.
@@ -240,10 +304,13 @@ bool work_queue::pull(chunk& out, base::time_point now) {
   out.slot = static_cast<slot_id>(slot - slots_.data());
   out.generation = slot->generation;
   slice s;
-  while (out.count < share && slot->out < config_.send_queue_depth &&
-         (slot->out == 0 || slot->out_bytes < config_.qp_window_bytes) && next_slice(s, *slot)) {
+  std::size_t taken = 0;
+  while (taken < share && slot->out < config_.send_queue_depth &&
+         (slot->out == 0 || slot->out_bytes < config_.qp_window_bytes) &&
+         next_slice(s, *slot, share - taken)) {
     aim(s, *slot);
-    ++s.item->wrs;
+    taken += s.more + 1u;
+    s.each([](transfer& t, std::uint64_t) { ++t.wrs; });
     ++slot->out;
     slot->out_bytes += s.length;
     out.add(s, wr_end::success);

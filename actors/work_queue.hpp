@@ -97,14 +97,20 @@ private:
   };
 
   slot_state* choose(std::uint64_t bytes, std::uint16_t avoid);
-  bool next_slice(slice& out, const slot_state& slot);
+  bool next_slice(slice& out, const slot_state& slot, std::size_t most);
   bool next_again(slice& out, const slot_state& slot);
   bool usable_elsewhere(std::uint16_t device) const noexcept;
-  bool next_fresh(slice& out);
+  bool next_fresh(slice& out, std::size_t most);
+  static bool is_wanted(const slice& what) noexcept;
+  static bool is_whole(const slice& what) noexcept;
+  static void unqueue(const slice& what) noexcept;
+  void split(const slice& what);
+  void refused_together(const slot_state& slot, const ended_slice& what);
   void aim(slice& what, const slot_state& slot) const;
   void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what);
   void requeue(const slice& what, bool refused = false);
   void access_refused(const slot_state& slot, const slice& what);
+  bool ask_for_keys(const slot_state& slot, const slice& what);
   void hold_users_of(const remote_range& range);
   void release_held();
   void count_success(const slice& what);
@@ -112,6 +118,7 @@ private:
   void stop_transfer(transfer& item, transfer_status how, base::reason cause);
   void sweep();
   void maybe_end(batch_state& batch, transfer& item);
+  void maybe_end(const slice& what);
   void touch(batch_state& batch);
   void settle();
   double usual_rate() const noexcept;

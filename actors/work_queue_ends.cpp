@@ -29,16 +29,17 @@ void work_queue::count_success(const slice& what) {
   if (what.record != nullptr) {
     if (std::exchange(what.record->done, true))
       return;
-    sweep_needed_ = sweep_needed_ || what.item->queued > 0;
+    what.each([&](const transfer& t, std::uint64_t) { sweep_needed_ = sweep_needed_ || t.queued > 0; });
   }
-  auto& done = what.item->done;
-  done.store(done.load(std::memory_order_relaxed) + what.length, std::memory_order_relaxed);
+  what.each([](transfer& t, std::uint64_t bytes) {
+    t.done.store(t.done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  });
 }
 
 /// The slice is to be issued again, unless another WR has delivered it, still may, or its transfer was
 /// stopped.
 void work_queue::requeue(const slice& what, bool refused) {
-  if (what.item->stop != transfer_status::pending)
+  if (!is_wanted(what))
     return drop_hold(what.record);
   if (what.record != nullptr && (what.record->done || what.record->holds > 1))
     return drop_hold(what.record);
@@ -46,28 +47,48 @@ void work_queue::requeue(const slice& what, bool refused) {
     held_.push_back({what, refused});
   else
     again_.push_back(what);
-  ++what.item->queued;
+  what.each([](transfer& t, std::uint64_t) { ++t.queued; });
+}
+
+/// One of the transfers in it is at fault, and only on their own do they tell which.
+void work_queue::refused_together(const slot_state& slot, const ended_slice& e) {
+  const bool elsewhere = e.what.record != nullptr && (e.what.record->done || e.what.record->holds > 1);
+  drop_hold(e.what.record);
+  if (elsewhere || !is_wanted(e.what))
+    return;
+  if (e.end == wr_end::no_access) {
+    auto one = e.what;
+    while (one.item->stop != transfer_status::pending)
+      ++one.item; // a stopped one may not know its range any more
+    ask_for_keys(slot, one);
+  }
+  split(e.what);
 }
 
 void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& e) {
-  auto& item = *e.what.item;
-  ACTOR_RDMA_ASSERT(item.wrs > 0, "a WR ends once");
-  --item.wrs;
   --slot.out;
   slot.out_bytes -= e.what.length;
-  const bool wrote = item.op == operation::write && e.end != wr_end::success && e.end != wr_end::unposted;
-  if (wrote && config_.remote_fence && later_generation(generation, slot.fenced_upto)) {
-    // Packets of this WR may still be under way to the peer, and its QP there may accept them.
-    slot.waiters.push_back({generation, &item, e.what.batch});
-    ++item.fences;
-  }
+  // Packets of this WR may still be under way to the peer, and its QP there may accept them.
+  const bool owes_fence = e.what.item->op == operation::write && e.end != wr_end::success &&
+                          e.end != wr_end::unposted && config_.remote_fence &&
+                          later_generation(generation, slot.fenced_upto);
+  e.what.each([&](transfer& item, std::uint64_t) {
+    ACTOR_RDMA_ASSERT(item.wrs > 0, "a WR ends once");
+    --item.wrs;
+    if (owes_fence) {
+      slot.waiters.push_back({generation, &item, e.what.batch});
+      ++item.fences;
+    }
+  });
+  if (e.what.more > 0 && (e.end == wr_end::refused || e.end == wr_end::no_access))
+    return refused_together(slot, e);
   switch (e.end) {
   case wr_end::success:
     count_success(e.what);
     drop_hold(e.what.record);
     break;
   case wr_end::refused:
-    stop_transfer(item, transfer_status::failed, base::reason::request_fault);
+    stop_transfer(*e.what.item, transfer_status::failed, base::reason::request_fault);
     drop_hold(e.what.record);
     break;
   case wr_end::no_access: access_refused(slot, e.what); break;
@@ -87,7 +108,7 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   }
   sweep();
   for (std::size_t i = 0; i < what.count; ++i)
-    maybe_end(*what.slices[i].what.batch, *what.slices[i].what.item);
+    maybe_end(what.slices[i].what);
   const auto busy = now - slot.measured_from;
   if (bytes > 0 && slot.out > 0 && busy > base::duration::zero()) {
     const auto rate = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();
@@ -100,7 +121,7 @@ void work_queue::ended(const chunk& what, base::time_point now) {
 void work_queue::suspected(const chunk& what) {
   for (std::size_t i = 0; i < what.count; ++i) {
     const auto& s = what.slices[i].what;
-    if (s.item->stop != transfer_status::pending || s.record->done) {
+    if (!is_wanted(s) || s.record->done) {
       drop_hold(s.record);
       continue;
     }
@@ -108,7 +129,7 @@ void work_queue::suspected(const chunk& what) {
       held_.push_back({s});
     else
       again_.push_back(s);
-    ++s.item->queued;
+    s.each([](transfer& t, std::uint64_t) { ++t.queued; });
   }
 }
 
@@ -147,6 +168,10 @@ void work_queue::maybe_end(batch_state& batch, transfer& item) {
   }
   ++batch.ended;
   touch(batch);
+}
+
+void work_queue::maybe_end(const slice& what) {
+  what.each([&](transfer& t, std::uint64_t) { maybe_end(*what.batch, t); });
 }
 
 void work_queue::touch(batch_state& batch) {

@@ -14,13 +14,17 @@ void work_queue::access_refused(const slot_state& slot, const slice& what) {
   const auto& item = *what.item;
   if (item.stop != transfer_status::pending)
     return drop_hold(what.record); // what it was about may be gone from the peer's memory
-  const auto& range = what.batch->target().ranges[item.remote_buffer];
-  const bool knows_better = range.rkey(item.remote + what.offset, slot.peer_device) != what.rkey;
-  if (!knows_better) {
-    hold_users_of(range);
-    owner_.keys_refused();
-  }
-  requeue(what, !knows_better);
+  requeue(what, ask_for_keys(slot, what));
+}
+
+/// True if the key that was refused is the one that is known.
+bool work_queue::ask_for_keys(const slot_state& slot, const slice& what) {
+  const auto& range = what.batch->target().ranges[what.item->remote_buffer];
+  if (range.rkey(what.item->remote + what.offset, slot.peer_device) != what.rkey)
+    return false;
+  hold_users_of(range);
+  owner_.keys_refused();
+  return true;
 }
 
 void work_queue::hold_users_of(const remote_range& range) {

@@ -17,6 +17,7 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::peer_lost: return "peer lost";
   case event_kind::peer_dead: return "peer dead";
   case event_kind::rejected: return "rejected";
+  case event_kind::attempt_failed: return "attempt failed";
   case event_kind::wr_error: return "wr error";
   case event_kind::stale_completion: return "stale completion";
   case event_kind::stuck: return "stuck";

@@ -24,6 +24,7 @@ enum class event_kind : std::uint8_t {
   peer_lost,
   peer_dead,
   rejected,         ///< a peer refused, detail = its own words
+  attempt_failed,   ///< a QP could not be made or connected and is tried again; detail = which, and why
   wr_error,         ///< an error completion that was not a flush; value = wr_id
   stale_completion, ///< a completion of an unknown generation was dropped
   stuck,    ///< a transfer is older than stuck_after; detail names the actor that holds it and that actor's

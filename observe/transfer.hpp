@@ -30,6 +30,9 @@ struct transfer_result {
   transfer_status status = transfer_status::pending;
   base::reason cause = base::reason::none; ///< why it failed
   bool late = false;                       ///< completed, but only after its deadline had passed
+  /// Some of it was handed to a device. A transfer that was cancelled or timed out has not begun without
+  /// this; with it, it was stopped under way, and the memory that it was to fill may hold a part.
+  bool started = false;
   /// The peer did not confirm within remote_fence_timeout that late packets of a retired QP cannot reach its
   /// memory.
   bool remote_fence_unconfirmed = false;

@@ -104,7 +104,9 @@ public:
   bool done() const noexcept;
   /// Blocks the calling thread until done() or until `timeout` is over; true when it is done.
   bool wait_for(base::duration timeout) const;
-  /// Transfers that have not ended stop: what is unposted never starts, what is posted is fenced. A notice
+  /// Transfers that have not ended stop: what is unposted never starts, what is posted is fenced. Each then
+  /// has not begun (cancelled, not started), or is stopped and quiet (cancelled, started), or is complete
+  /// after all; all three only when nothing of it can touch memory any more, on either side. A notice
   /// that was not sent yet never will be. Does not wait.
   void cancel();
   explicit operator bool() const noexcept { return impl_ != nullptr; }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A QP by itself on a simulated lane: which completions it takes for its own.
+#include "actors/qp.hpp"
+
+#include "actors/device_rig.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <caf/event_based_actor.hpp>
+
+using namespace actor_rdma;
+using namespace actor_rdma::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint32_t probe_position = 0xffffffff;
+
+/// A QP whose peer never answers, and an endpoint that only listens to it.
+struct rig : device_rig {
+  rig() {
+    endpoint = world.system().spawn([this](caf::event_based_actor*) -> caf::behavior {
+      return {[this](qp_report& m) { reports.push_back(m); }};
+    });
+    qp::place p;
+    p.name = "h/soft0>x/soft0#0";
+    p.endpoint = endpoint;
+    object = std::make_shared<qp>(lane, config, watch, dev, std::move(p));
+    actor = launch(object);
+  }
+  ~rig() {
+    caf::anon_send_exit(endpoint, caf::exit_reason::kill);
+    endpoint = actor = nullptr;
+    world.end();
+  }
+
+  using device_rig::count;
+  std::size_t count(qp_step step) const {
+    return static_cast<std::size_t>(
+        std::count_if(reports.begin(), reports.end(), [&](const auto& r) { return r.step == step; }));
+  }
+  /// Up to the point where the probe is out and nobody answers it.
+  void attempt(std::uint16_t generation) {
+    const auto before = count(qp_step::created);
+    caf::anon_send(actor, qp_begin{generation});
+    REQUIRE(world.run_until([&] { return count(qp_step::created) > before; }, world.now() + 100ms));
+    qp_connect c;
+    c.local = c.peer_port = dev->address();
+    c.peer_port.gid[15] ^= 0x55; // nobody is there
+    c.peer.qp_num = 77;
+    c.peer.generation = generation;
+    caf::anon_send(actor, c);
+    world.run_for(5ms);
+  }
+  void complete(std::uint16_t generation, ibv_wc_status status) {
+    ibv_wc wc{};
+    wc.wr_id = pack({0, generation, probe_position});
+    wc.status = status;
+    dev->on_completions({&wc, 1});
+    world.run_for(1ms);
+  }
+
+  std::vector<qp_report> reports;
+  caf::actor endpoint;
+  std::shared_ptr<qp> object;
+  caf::actor actor;
+};
+
+} // namespace
+
+TEST_CASE("a completion that an earlier generation left behind is not taken for one of the present QP") {
+  rig r;
+  r.attempt(1);
+  caf::anon_send(r.actor, qp_fence{"it took too long", false});
+  r.world.run_for(5ms);
+  CHECK(r.count(qp_step::failed) == 1);
+  r.attempt(2);
+  r.complete(1, IBV_WC_WR_FLUSH_ERR); // late
+  CHECK(r.count(qp_step::failed) == 1);
+  CHECK(r.count(observe::event_kind::stale_completion, "of an earlier generation") == 1);
+  r.complete(2, IBV_WC_WR_FLUSH_ERR); // its own
+  CHECK(r.count(qp_step::failed) == 2);
+}
+
+TEST_CASE("the completion of a probe that was given up does not end its attempt once more") {
+  rig r;
+  r.attempt(1);
+  caf::anon_send(r.actor, qp_fence{"it took too long", false});
+  r.world.run_for(5ms);
+  CHECK(r.count(qp_step::failed) == 1);
+  r.complete(1, IBV_WC_WR_FLUSH_ERR); // no new attempt has begun yet
+  CHECK(r.count(qp_step::failed) == 1);
+  CHECK(r.count(observe::event_kind::stale_completion, "of a WR that has ended") == 1);
+}
