@@ -36,13 +36,15 @@ std::string describe(const host_spec& h) {
 }
 
 std::string describe(const traffic_spec& t) {
-  auto text = fmt::format("  {}: from {:g} ms on, {} {} {} of {} bytes{}", t.name, in_ms(t.start), t.from,
-                          t.op == operation::write ? "writes to" : "reads from", t.to, sizes(t.sizes),
-                          t.sizes.size() > 1 ? " in turn" : "");
-  if (t.count != 0)
-    text += fmt::format(", {}", plural(t.count, "transfer"));
-  else if (!t.repeat_until)
-    text += fmt::format(", {}", plural(t.batch, "transfer"));
+  auto text = fmt::format("  {}: from {:g} ms on, {} ", t.name, in_ms(t.start), t.from);
+  if (t.notices_only)
+    text += fmt::format("sends notices to {}", t.to);
+  else
+    text += fmt::format("{} {} of {} bytes{}", t.op == operation::write ? "writes to" : "reads from", t.to,
+                        sizes(t.sizes), t.sizes.size() > 1 ? " in turn" : "");
+  if (t.count != 0 || !t.repeat_until)
+    text +=
+        fmt::format(", {}", plural(t.count != 0 ? t.count : t.batch, t.notices_only ? "notice" : "transfer"));
   if (t.repeat_until)
     text += fmt::format(", until {:g} ms", in_ms(*t.repeat_until));
   text += fmt::format(", {} at a time, {} open", t.batch, plural(t.depth, t.depth == 1 ? "batch" : "batche"));
@@ -51,6 +53,10 @@ std::string describe(const traffic_spec& t) {
   text += fmt::format("; each within {:g} ms", in_ms(t.deadline));
   if (t.cancel_after)
     text += fmt::format(", cancelled after {:g} ms", in_ms(*t.cancel_after));
+  if (t.notice)
+    text += "; a notice with each batch";
+  if (t.notices_only)
+    return text + "\n";
   return text + (t.verify ? "; every byte is checked\n" : "\n");
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "observe/events.hpp"
+#include "observe/notice.hpp"
 #include "observe/transfer.hpp"
 
 #include <cstdint>
@@ -46,14 +47,25 @@ struct late_byte {
   std::string what;
 };
 
-/// A notice as both sides saw it.
+/// A notice as the programs at both ends saw it.
 struct notice_fact {
+  std::string name; ///< "main/17", of no other notice of the run
   std::string traffic;
-  std::uint64_t number = 0;
-  bool sender_told_success = false;
-  std::uint32_t seen = 0;
-  bool payload_was_complete = true; ///< whenever it was seen
-  bool receiver_died = false;
+  std::string from;
+  std::string to;
+  std::uint64_t first_transfer = 0; ///< number of the first of its batch, within the traffic
+  std::uint64_t transfers = 0;      ///< how many of them it stands behind
+  base::duration limit{};           ///< when its end has to have been told
+  notice_status status = notice_status::pending;
+  base::reason cause = base::reason::none;
+  std::optional<base::duration> told;                  ///< when its sender was told its end
+  std::uint32_t ends = 0;                              ///< how often it was told
+  notice_status final_status = notice_status::pending; ///< looked at again at the end of the run
+  std::uint32_t seen = 0;                              ///< how often a program took it from an inbox
+  std::optional<base::duration> first_seen;
+  std::optional<std::string>
+      wrong;                ///< what was not right when it was seen: its data, its words, or who saw it
+  bool sender_died = false; ///< before it was told
 };
 
 struct event_fact {

@@ -59,6 +59,8 @@ struct traffic_spec {
   base::duration deadline = std::chrono::seconds{10};
   std::optional<base::duration> cancel_after; ///< each batch, so long after it was submitted
   bool verify = true;
+  bool notice = false;       ///< each batch carries one, with a name of its own
+  bool notices_only = false; ///< no transfers: `count` and `depth` are of notices, one in each batch
 };
 
 /// Which of these a fault uses is said by its kind, see drill/fault_kinds.hpp.

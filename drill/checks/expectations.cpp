@@ -34,6 +34,22 @@ figure count_transfers(spec e, facts f) {
   }));
 }
 
+figure count_notices(spec e, facts f) {
+  return static_cast<double>(std::count_if(f.notices.begin(), f.notices.end(), [&](const notice_fact& n) {
+    return n.told && within(*n.told, e.after, e.before) && (e.traffic.empty() || n.traffic == e.traffic) &&
+           (e.status.empty() || e.status == to_string(n.status)) &&
+           (e.cause.empty() || e.cause == base::to_string(n.cause));
+  }));
+}
+
+template <class Status>
+std::vector<std::string> names_of(std::initializer_list<Status> all) {
+  std::vector<std::string> names;
+  for (const auto s : all)
+    names.emplace_back(to_string(s));
+  return names;
+}
+
 figure last_end(spec e, facts f) {
   figure last;
   for (const auto& t : f.transfers)
@@ -118,42 +134,58 @@ std::vector<expect_kind> make_kinds() {
        "how many transfers ended so in this time",
        {},
        {"traffic", "status", "cause", "after_ms", "before_ms"},
+       names_of({transfer_status::completed, transfer_status::failed, transfer_status::timed_out,
+                 transfer_status::cancelled}),
        count_transfers},
+      {"notices",
+       "how many notices' end was told so in this time",
+       {},
+       {"traffic", "status", "cause", "after_ms", "before_ms"},
+       names_of(
+           {notice_status::delivered, notice_status::withheld, notice_status::lost, notice_status::unknown}),
+       count_notices},
       {"last_end_ms",
        "when the last of these transfers ended, in ms",
        {},
        {"traffic", "after_ms", "before_ms"},
+       {},
        last_end},
       {"device_bytes",
        "bytes that the device sent in this time",
        {"device"},
        {"after_ms", "before_ms"},
+       {},
        count_bytes},
       {"events",
        "how many such events there were",
        {"event"},
        {"host", "subject", "detail", "after_ms", "before_ms"},
+       {},
        count_events},
       {"made_qps",
        "how many QPs were made: first connections and reconnects",
        {},
        {"host", "device", "after_ms", "before_ms"},
+       {},
        count_qps},
       {"verdicts",
        "how often rules of the NIC acted",
        {},
        {"device", "detail", "after_ms", "before_ms"},
+       {},
        count_verdicts},
-      {"log_lines", "how many log lines there were", {}, {"detail", "after_ms", "before_ms"}, count_log},
+      {"log_lines", "how many log lines there were", {}, {"detail", "after_ms", "before_ms"}, {}, count_log},
       {"latency_ms",
        "a percentile of the completed transfers' times, in ms, by when they were submitted",
        {},
        {"traffic", "percentile", "after_ms", "before_ms"},
+       {},
        [](spec e, facts f) { return latency(e, f, e.after, e.before); }},
       {"latency_ratio",
        "that percentile, divided by the same of another time",
        {},
        {"traffic", "percentile", "after_ms", "before_ms", "base_after_ms", "base_before_ms"},
+       {},
        [](spec e, facts f) {
          return ratio(latency(e, f, e.after, e.before), latency(e, f, e.base_after, e.base_before));
        }},
@@ -161,16 +193,19 @@ std::vector<expect_kind> make_kinds() {
        "completed bytes per time, in Gbit/s",
        {},
        {"traffic", "after_ms", "before_ms"},
+       {},
        [](spec e, facts f) { return throughput(e, f, e.after, e.before); }},
       {"throughput_ratio",
        "the same, divided by that of another time",
        {},
        {"traffic", "after_ms", "before_ms", "base_after_ms", "base_before_ms"},
+       {},
        [](spec e, facts f) {
          return ratio(throughput(e, f, e.after, e.before), throughput(e, f, e.base_after, e.base_before));
        }},
       {"refused_submits",
        "how many submits were refused at once because the peer was not there",
+       {},
        {},
        {},
        [](spec, facts f) { return figure{static_cast<double>(f.refused_submits)}; }},

@@ -18,6 +18,7 @@ struct expect_kind {
   std::string meaning; ///< what the figure is, with its unit
   std::vector<std::string> must_have;
   std::vector<std::string> may_have; ///< beside at_least, at_most and equals
+  std::vector<std::string> statuses; ///< those that `status` can be
   /// Nothing: there is nothing to compute it from, which is a failure of its own.
   std::function<std::optional<double>(const expect_spec&, const run_facts&)> figure;
 };

@@ -2,6 +2,7 @@
 // The eight invariants.
 #include "drill/checks/invariants.hpp"
 
+#include "drill/checks/notice_check.hpp"
 #include "drill/checks/statistics.hpp"
 
 #include <algorithm>
@@ -61,23 +62,6 @@ void no_late_byte(const scenario&, const run_facts& f, findings& all) {
     if (t.wrong_content)
       add(all, "no late byte", name_of(t), "completed with wrong content: " + *t.wrong_content,
           {t.from, t.to});
-}
-
-// -- notice after data, once ----------------------------------------------------------------------
-
-void notices(const scenario&, const run_facts& f, findings& all) {
-  for (const auto& n : f.notices) {
-    const auto say = [&](std::string text) {
-      add(all, "notice after data, once", fmt::format("notice {} of {}", n.number, n.traffic),
-          std::move(text), {});
-    };
-    if (n.seen > 1)
-      say(fmt::format("was seen {} times", n.seen));
-    if (n.seen > 0 && !n.payload_was_complete)
-      say("was seen before its payload was complete");
-    if (n.sender_told_success && n.seen == 0 && !n.receiver_died)
-      say("its sender was told success, and nobody saw it");
-  }
 }
 
 // -- conservation ---------------------------------------------------------------------------------
@@ -226,9 +210,9 @@ const std::vector<invariant>& invariants() {
        "nothing of a transfer lands or is read after its end was told, and what completed is right",
        no_late_byte},
       {"notice after data, once",
-       "a notice is seen at most once, after its data, and is seen if its sender was "
-       "told success",
-       notices},
+       "a notice is seen at most once, with its data in place, and exactly as its sender was told: always "
+       "when delivered, never when withheld or lost, perhaps when unknown",
+       check_notices},
       {"conservation",
        "QPs, memory regions, send queue slots, bytes in flight and descriptors are back at their "
        "start values",

@@ -70,11 +70,13 @@ void need(const value& from, const std::vector<std::string>& keys, const std::st
       from.complain_at(k, "is missing, a " + kind + " needs it");
 }
 
+/// Of all kinds of expectations together.
 std::vector<std::string> statuses() {
   std::vector<std::string> all;
-  for (const auto s : {transfer_status::completed, transfer_status::failed, transfer_status::timed_out,
-                       transfer_status::cancelled})
-    all.emplace_back(to_string(s));
+  for (const auto& k : expect_kinds())
+    for (const auto& s : k.statuses)
+      if (!has(all, s))
+        all.push_back(s);
   return all;
 }
 
@@ -199,6 +201,8 @@ void read_expect(const value& from, std::vector<expect_spec>& into) {
     return has(common, k) || has(kind->must_have, k) || has(kind->may_have, k);
   });
   need(from, kind->must_have, kind->name);
+  if (!e.status.empty() && !has(kind->statuses, e.status))
+    from.member("status").refuse("one of " + listed(kind->statuses));
   if (!e.at_least && !e.at_most && !e.equals)
     from.complain("needs at_least, at_most or equals");
   into.push_back(std::move(e));

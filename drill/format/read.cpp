@@ -97,6 +97,8 @@ void check_names(const scenario& s, complaints& to) {
       to.push_back(fmt::format("{}.name: \"{}\" is there twice", where, t.name));
     if (t.repeat_until && *t.repeat_until <= t.start)
       to.push_back(where + ".repeat_until_ms: must be after start_ms");
+    if (t.notices_only && (t.batch != 1 || t.notice))
+      to.push_back(where + ".notices_only: goes neither with batch nor with notice");
   }
   for (std::size_t i = 0; i < s.faults.size(); ++i) {
     const auto& f = s.faults[i];

@@ -84,6 +84,8 @@ TEST_CASE("what is wrong is named with its place and with what is accepted") {
             "expect[0]: needs at_least, at_most or equals"));
   CHECK(has(complaint(R"("expect": [{ "kind": "transfers", "traffic": "mian", "equals": 1 }])"),
             "expect[0].traffic: there is no traffic \"mian\", traffic is main"));
+  CHECK(has(complaint(R"("expect": [{ "kind": "notices", "status": "completed", "equals": 1 }])"),
+            "expect[0].status: is \"completed\", accepted is one of delivered, withheld, lost, unknown"));
   CHECK(has(complaint(R"("seeds": 3, "seeds": 4)"), "seeds: stands twice"));
   CHECK(has(complaint(R"("seeds": )"), "is not JSON"));
 }

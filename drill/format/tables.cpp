@@ -193,6 +193,8 @@ const key_table<traffic_spec>& traffic_keys() {
       ms("deadline_ms", &t::deadline, 1),
       ms("cancel_after_ms", &t::cancel_after),
       flag("verify", &t::verify),
+      flag("notice", &t::notice),
+      flag("notices_only", &t::notices_only),
   };
   return table;
 }

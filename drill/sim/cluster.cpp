@@ -76,6 +76,7 @@ void machine::boot(const std::string& address) {
     if (batch_ended)
       batch_ended(batch);
   };
+  p.inbox = std::make_shared<actors::notice_inbox>(how_.config.notice_inbox, [this] { take_notices(); });
   const auto devices = verbs_.list_devices();
   ACTOR_RDMA_ASSERT(devices.has_value(), "the host has devices");
   auto probe = std::make_shared<actors::probe_page>();
@@ -89,6 +90,13 @@ void machine::boot(const std::string& address) {
   const auto listens = engine_->channel().listen(address);
   ACTOR_RDMA_ASSERT(listens.has_value(), "the node listens");
   address_ = *listens;
+}
+
+void machine::take_notices() {
+  if (!notice_arrived)
+    return;
+  while (const auto taken = engine_->inbox().take())
+    notice_arrived(*taken);
 }
 
 void machine::kill() {
@@ -154,11 +162,23 @@ base::expected<actors::peer_ref> machine::connect(const machine& peer) {
 
 base::expected<std::shared_ptr<actors::batch_state>>
 machine::submit(const actors::peer_ref& to, const std::vector<transfer_request>& what,
-                base::duration deadline) {
+                base::duration deadline, std::optional<notice> with) {
   auto memory = to.view->memory();
   if (!memory)
     return base::fail(base::reason::peer_dead, "sim", "the peer is not connected");
-  auto batch = actors::make_batch(engine_->buffers(), memory, what, in_.now(), in_.now() + deadline);
+  auto batch =
+      actors::make_batch(engine_->buffers(), memory, what, in_.now(), in_.now() + deadline, std::move(with));
+  if (batch)
+    actors::engine::submit_to(to, *batch);
+  return batch;
+}
+
+base::expected<std::shared_ptr<actors::batch_state>> machine::notify(const actors::peer_ref& to, notice what,
+                                                                     base::duration deadline) {
+  auto memory = to.view->memory();
+  if (!memory)
+    return base::fail(base::reason::peer_dead, "sim", "the peer is not connected");
+  auto batch = actors::make_notice(memory, std::move(what), in_.now(), in_.now() + deadline);
   if (batch)
     actors::engine::submit_to(to, *batch);
   return batch;

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,10 @@ public:
   base::expected<actors::peer_ref> connect(const machine& peer);
   base::expected<std::shared_ptr<actors::batch_state>>
   submit(const actors::peer_ref& to, const std::vector<transfer_request>& what,
-         base::duration deadline = std::chrono::seconds{30});
+         base::duration deadline = std::chrono::seconds{30}, std::optional<notice> with = std::nullopt);
+  /// A notice behind nothing.
+  base::expected<std::shared_ptr<actors::batch_state>>
+  notify(const actors::peer_ref& to, notice what, base::duration deadline = std::chrono::seconds{30});
   void on_event(const observe::event& what) override;
   /// Ends everything in good order; true when nothing was left.
   bool stop();
@@ -68,9 +72,13 @@ public:
   std::vector<observe::event> events;
   std::function<void(const observe::event&)> hear; ///< each event as well
   std::function<void(const std::shared_ptr<actors::batch_state>&)> batch_ended;
+  /// The program that takes every notice in the moment in which it arrives. Without it they stay in the
+  /// inbox.
+  std::function<void(const received_notice&)> notice_arrived;
 
 private:
   void boot(const std::string& address);
+  void take_notices();
 
   cluster& in_;
   node_options how_;

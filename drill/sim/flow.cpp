@@ -11,8 +11,6 @@ namespace actor_rdma::drill {
 namespace {
 
 constexpr auto reconnect_pause = std::chrono::milliseconds{20};
-/// Memory whose fence nobody confirmed is used again after so long.
-constexpr auto keep_out_time = std::chrono::seconds{5};
 
 } // namespace
 
@@ -34,6 +32,8 @@ void flow::prepare() {
   state_ = state::preparing;
   if (!where_.from->is_alive() || !where_.to->is_alive())
     return; // host_restarted() begins again
+  if (spec_.notices_only)
+    return connect();
   const auto slots = spec_.depth * spec_.batch;
   memories_ = 0;
   // The pools differ in size, so that slots are paired anew again and again.
@@ -88,12 +88,17 @@ void flow::host_killed(const sim::machine& which) {
     remote_ = {};
     ++remote_life_;
   } else {
-    for (const auto& [key, batch] : open_)
+    for (const auto& [key, batch] : open_) {
+      if (batch.notice) {
+        where_.facts->notices[*batch.notice].sender_died = true;
+        readable_until(batch, where_.in->now() + keep_out_time);
+      }
       for (const auto& i : batch.items) {
         where_.facts->transfers[i.fact].host_died = true;
         if (batch.remote_life == remote_life_)
           give_back_later(i.remote, where_.facts->transfers[i.fact].number);
       }
+    }
     open_.clear();
     local_ = {};
     peer_ = {};
@@ -163,17 +168,9 @@ void flow::pump() {
   }
 }
 
-bool flow::submit_one() {
-  const auto n = next_batch();
-  if (local_.free_slots() < n || remote_.free_slots() < n) {
-    after(reconnect_pause, &flow::pump); // memory that is kept out comes back
-    return false;
-  }
-  open_batch made;
-  made.remote_life = remote_life_;
+std::vector<transfer_request> flow::make_requests(open_batch& made, std::size_t n) {
   std::vector<transfer_request> requests;
   auto& facts = *where_.facts;
-  const auto first = facts.transfers.size();
   for (std::size_t i = 0; i < n; ++i) {
     transfer_fact f;
     f.traffic = spec_.name;
@@ -186,7 +183,7 @@ bool flow::submit_one() {
     f.is_after_traffic = is_after_traffic_;
     const auto& c = where_.from->engine().config();
     f.allowance = c.fence_grace + c.drain_deadline + c.remote_fence_timeout;
-    const item it{first + i, local_.take(), remote_.take()};
+    const item it{facts.transfers.size(), local_.take(), remote_.take()};
     check_slot(local_, it.local, "own");
     check_slot(remote_, it.remote, "peer's");
     if (spec_.verify)
@@ -197,7 +194,24 @@ bool flow::submit_one() {
     made.items.push_back(it);
     facts.transfers.push_back(std::move(f));
   }
-  auto batch = where_.from->submit(peer_, requests, spec_.deadline);
+  return requests;
+}
+
+bool flow::submit_one() {
+  const auto n = next_batch();
+  if (!spec_.notices_only && (local_.free_slots() < n || remote_.free_slots() < n)) {
+    after(reconnect_pause, &flow::pump); // memory that is kept out comes back
+    return false;
+  }
+  open_batch made;
+  made.remote_life = remote_life_;
+  auto& facts = *where_.facts;
+  const auto first = facts.transfers.size();
+  std::optional<notice> with;
+  if (spec_.notice || spec_.notices_only)
+    with = next_notice();
+  auto batch = spec_.notices_only ? where_.from->notify(peer_, *with, spec_.deadline)
+                                  : where_.from->submit(peer_, make_requests(made, n), spec_.deadline, with);
   if (!batch) {
     for (const auto& i : made.items) {
       local_.give_back(i.local, facts.transfers[i.fact].number);
@@ -209,8 +223,10 @@ bool flow::submit_one() {
     state_ = state::connecting;
     return false;
   }
-  submitted_ += n;
   made.batch = *batch;
+  if (with)
+    notice_submitted(made, with->name);
+  submitted_ += n;
   open_.emplace(batch->get(), std::move(made));
   if (spec_.cancel_after)
     where_.in->world().at(where_.in->now() + *spec_.cancel_after, [this, batch = *batch] {
@@ -225,16 +241,19 @@ bool flow::submit_one() {
 void flow::batch_ended(const std::shared_ptr<actors::batch_state>& batch) {
   const auto found = open_.find(batch.get());
   if (found == open_.end()) {
-    for (const auto& [past, first] : past_)
-      if (past == batch)
-        ++where_.facts->transfers[first].ends;
+    for (const auto& past : past_)
+      if (past.batch == batch)
+        ++(past.items.empty() ? where_.facts->notices[*past.notice].ends
+                              : where_.facts->transfers[past.items.front().fact].ends);
     return;
   }
-  const auto done = std::move(found->second);
+  auto done = std::move(found->second);
   open_.erase(found);
+  if (done.notice)
+    notice_told(done);
   for (std::size_t i = 0; i < done.items.size(); ++i)
     end_item(done, done.items[i], i);
-  past_.emplace_back(done.batch, done.items.front().fact);
+  past_.push_back(std::move(done));
   if (where_.ended)
     where_.ended();
   // Not from inside the lane's own job: a user's thread would need a moment as well.
@@ -259,9 +278,11 @@ void flow::end_item(const open_batch& of, const item& what, std::size_t index) {
   local_.give_back(what.local, f.number);
   if (!remote_is_there)
     return;
-  if (!f.unconfirmed)
+  const bool notice_may_come =
+      of.notice && where_.facts->notices[*of.notice].status == notice_status::unknown;
+  if (!f.unconfirmed && !notice_may_come)
     return remote_.give_back(what.remote, f.number);
-  // It was told that late packets may still come: a user would have to leave this memory alone.
+  // It was told that late packets or the notice may still come: a user would have to leave this memory alone.
   give_back_later(what.remote, f.number);
 }
 
@@ -289,9 +310,12 @@ void flow::look_again() {
     check_slot(local_, slot, "own");
   for (const auto slot : remote_.free())
     check_slot(remote_, slot, "peer's");
-  for (const auto& [batch, first] : past_)
-    for (std::size_t i = 0; i < batch->transfers().size(); ++i)
-      where_.facts->transfers[first + i].final_status = batch->result(i).status;
+  for (const auto& past : past_) {
+    for (std::size_t i = 0; i < past.items.size(); ++i)
+      where_.facts->transfers[past.items[i].fact].final_status = past.batch->result(i).status;
+    if (past.notice)
+      where_.facts->notices[*past.notice].final_status = past.batch->notice().status;
+  }
 }
 
 } // namespace actor_rdma::drill

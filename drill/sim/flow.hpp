@@ -11,6 +11,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -41,6 +43,8 @@ public:
   std::uint64_t ended() const noexcept { return ended_; }
 
   void batch_ended(const std::shared_ptr<actors::batch_state>& batch);
+  /// A program took this from its inbox; nothing happens if it is not of this traffic.
+  void notice_taken(const sim::machine& by, const received_notice& what);
   void host_killed(const sim::machine& which);
   /// The remote memory is deregistered, or registered again.
   void revoke(bool on);
@@ -65,7 +69,16 @@ private:
     std::shared_ptr<actors::batch_state> batch;
     std::vector<item> items;
     std::uint64_t remote_life;
+    std::optional<std::size_t> notice; ///< its fact
   };
+  struct sent_notice {
+    std::size_t fact;
+    std::vector<item> items;
+    std::uint64_t remote_life;
+    base::time_point readable_until = base::time_never; ///< then its memory belongs to others
+  };
+  /// Memory that late packets or a late notice may still concern is used again after so long.
+  static constexpr base::duration keep_out_time = std::chrono::seconds{5};
 
   base::duration now() const { return where_.in->now() - *where_.zero; }
   void after(base::duration delay, void (flow::*what)());
@@ -76,6 +89,11 @@ private:
   bool may_submit() const;
   bool submit_one();
   std::size_t next_batch() const;
+  std::vector<transfer_request> make_requests(open_batch& made, std::size_t n);
+  notice next_notice() const;
+  void notice_submitted(open_batch& of, const std::string& name);
+  void notice_told(const open_batch& of);
+  void readable_until(const open_batch& of, base::time_point until);
   void end_item(const open_batch& of, const item& what, std::size_t index);
   void give_back_later(std::size_t slot, std::uint64_t number);
   void check_slot(const memory_pool& pool, std::size_t slot, const char* whose);
@@ -100,7 +118,8 @@ private:
   std::uint64_t ended_ = 0;
   base::duration next_allowed_{};
   std::unordered_map<const actors::batch_state*, open_batch> open_; ///< looked up, never walked in order
-  std::vector<std::pair<std::shared_ptr<actors::batch_state>, std::size_t>> past_; ///< with its first fact
+  std::unordered_map<std::string, sent_notice> notices_;            ///< by name
+  std::vector<open_batch> past_;
 };
 
 } // namespace actor_rdma::drill

@@ -55,6 +55,11 @@ play::play(const scenario& what, std::uint64_t seed, const run_wishes& wishes, r
         for (auto& f : *flows)
           f.batch_ended(batch);
     };
+    machine->notice_arrived = [this, by = machine](const received_notice& taken) {
+      for (auto* flows : {&flows_, &after_flows_})
+        for (auto& f : *flows)
+          f.notice_taken(*by, taken);
+    };
   }
   const auto each_flow = [this](void (flow::*tell)(const sim::machine&), const sim::machine& m) {
     for (auto* flows : {&flows_, &after_flows_})
