@@ -17,7 +17,8 @@ namespace actor_rdma::actors {
 device::device(lane_env& env, const settings& config, observer& watch, std::uint16_t number,
                open_device parts)
     : lane_object(env), config_(config), watch_(watch), number_(number), parts_(std::move(parts)),
-      name_(parts_.ctx.name()), machine_(device_state::rebuilding, env.now()) {
+      gone_(parts_.ctx.gone()), probe_rkey_(parts_.probe_mr.rkey()), name_(parts_.ctx.name()),
+      machine_(device_state::rebuilding, env.now()) {
   address_.device = name_;
 }
 
@@ -26,6 +27,7 @@ device::~device() = default;
 caf::behavior device::make_behavior() {
   env().watch_cq(parts_.cq.get(), parts_.channel, *this);
   env().watch_fd(parts_.ctx.async_fd(), *this);
+  watches_events_ = true;
   read_port();
   return {on<subscribe>(&device::handle), on<unsubscribe>(&device::handle), on<stop>(&device::handle),
           on<snapshot_request>(&device::handle)};
@@ -131,7 +133,10 @@ void device::perform(device_action action) {
     announce();
     try_to_close();
     break;
-  case device_action::finish: close(); break;
+  case device_action::finish:
+    announce(); // for the node, whose regions may go now
+    close();
+    break;
   case device_action::count: break;
   }
 }
@@ -143,6 +148,8 @@ void device::on_deadline(std::uint64_t) {
       dig(dead);
     if (machine_.state() == device_state::draining)
       try_to_close();
+    else if (machine_.state() == device_state::retired)
+      close();
     else
       raise(device_event::deadline, "the port is read periodically");
   });
@@ -163,19 +170,38 @@ void device::try_to_close() {
   if (std::exchange(closing_, true))
     return;
   env().unwatch_cq(parts_.cq.get());
-  env().unwatch_fd(parts_.ctx.async_fd());
+  unwatch_events();
   if (poll_ != deadline_id::none)
     env().cancel(std::exchange(poll_, deadline_id::none));
   raise(device_event::drained, "its QPs are gone");
 }
 
+/// What is left, such as the PD of memory that the node has yet to take back, is tried again for as long as
+/// the node goes on.
 void device::close() {
   env().run_slow(
       number_, [self = shared(this)] { self->left_behind_ = self->parts_.close(); },
       [self = shared(this)] {
-        self->closed_ = true;
-        self->guarded([&] { self->answer_stop(); });
+        self->guarded([&] {
+          self->closed_ = self->left_behind_.empty() || self->stop_asked_by_;
+          self->answer_stop();
+          if (!self->closed_)
+            self->next_read(self->config_.port_poll);
+        });
       });
+}
+
+/// Nothing that was posted can be waited for, and no event will come: what is left is to take everything
+/// down.
+void device::lose(std::string cause) {
+  gone_->store(true);
+  unwatch_events(); // a dead descriptor stays readable
+  raise(device_event::lost, std::move(cause));
+}
+
+void device::unwatch_events() {
+  if (std::exchange(watches_events_, false))
+    env().unwatch_fd(parts_.ctx.async_fd());
 }
 
 // -- QPs ------------------------------------------------------------------------------------------
@@ -236,7 +262,7 @@ void device::on_completions(std::span<const ibv_wc> wcs) {
 }
 
 void device::on_cq_failed(int error) {
-  guarded([&] { raise(device_event::lost, "ibv_poll_cq: " + base::errno_text(error)); });
+  guarded([&] { lose("ibv_poll_cq: " + base::errno_text(error)); });
 }
 
 // -- async events and the port --------------------------------------------------------------------
@@ -246,11 +272,13 @@ void device::on_readable(int) {
     for (;;) {
       auto next = parts_.ctx.next_async_event();
       if (!next)
-        return raise(device_event::lost, next.error().to_string());
+        return lose(next.error().to_string());
       if (!*next)
         return;
       ++async_events_;
       on_async(**next);
+      if (!watches_events_)
+        return; // the device is lost
     }
   });
 }
@@ -270,7 +298,7 @@ void device::on_async(const verbs::async_event& event) {
   case IBV_EVENT_SM_CHANGE:
   case IBV_EVENT_CLIENT_REREGISTER: read_port(); break;
   case IBV_EVENT_DEVICE_FATAL:
-  case IBV_EVENT_CQ_ERR: raise(device_event::lost, event_text(event.type)); break;
+  case IBV_EVENT_CQ_ERR: lose(event_text(event.type)); break;
   case IBV_EVENT_QP_FATAL:
   case IBV_EVENT_QP_REQ_ERR:
   case IBV_EVENT_QP_ACCESS_ERR:

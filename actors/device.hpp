@@ -70,7 +70,10 @@ public:
   const std::string& name() const noexcept { return name_; }
   const verbs::protection_domain& pd() const noexcept { return parts_.pd; }
   std::uint64_t max_region_bytes() const noexcept { return parts_.max_region_bytes; }
-  std::uint32_t probe_rkey() const noexcept { return parts_.probe_mr.rkey(); }
+  /// DEVICE_FATAL, CQ error or dead event fd: nothing works on it any more, and it is not opened again.
+  bool is_lost() const noexcept { return gone_->load(); }
+  /// For good; the verbs objects may be gone.
+  std::uint32_t probe_rkey() const noexcept { return probe_rkey_; }
   std::uint64_t probe_addr() const noexcept { return reinterpret_cast<std::uint64_t>(parts_.probe.get()); }
 
   caf::behavior make_behavior() override;
@@ -117,6 +120,8 @@ private:
   void port_read(const port_reading& seen);
   void adopt(const port_reading& seen, const gid_choice& choice);
   void announce();
+  void lose(std::string cause);
+  void unwatch_events();
   void try_to_close();
   void close();
   void answer_stop();
@@ -127,6 +132,8 @@ private:
   observer& watch_;
   std::uint16_t number_;
   open_device parts_;
+  const verbs::gone_flag gone_;
+  const std::uint32_t probe_rkey_;
   std::string name_;
   recorded_machine<device_machine> machine_;
   std::string cause_;
@@ -137,6 +144,7 @@ private:
   double port_rate_ = 0;
   bool reading_ = false;
   bool read_again_ = false;
+  bool watches_events_ = false;
   bool closing_ = false;
   bool closed_ = false;
   bool closed_again_ = false;

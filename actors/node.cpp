@@ -18,7 +18,8 @@ void snapshot_request::pass_on(const caf::actor& to, const std::string& name) co
 
 node::node(lane_env& env, const settings& config, observer& watch, place where)
     : lane_object(env), config_(config), watch_(watch), where_(std::move(where)),
-      ports_(where_.devices.size()), port_known_(where_.devices.size(), false) {}
+      ports_(where_.devices.size()), port_known_(where_.devices.size(), false),
+      port_gone_(where_.devices.size(), false) {}
 
 node::~node() = default;
 
@@ -168,6 +169,12 @@ void node::handle(device_changed& m) {
     ports_[m.device] = m.address;
   if (m.active)
     publish();
+  if (m.gone) {
+    // Not before its QPs are gone: what is posted on them would be refused for want of its memory.
+    if (port_gone_[m.device] && where_.devices[m.device].object->is_lost())
+      device_lost(m.device);
+    port_gone_[m.device] = true;
+  }
   if (ports_known())
     for (auto& hello : std::exchange(early_hellos_, {}))
       handle(hello);

@@ -94,6 +94,8 @@ private:
   void register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void region_made(const std::shared_ptr<owned_buffer>& b);
   void try_deregister(std::uint64_t id);
+  void device_lost(std::size_t device);
+  void release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void release_regions(const std::shared_ptr<owned_buffer>& b);
   void regions_released(const std::shared_ptr<owned_buffer>& b);
   void next_stage();
@@ -109,6 +111,7 @@ private:
   departed_windows departed_{4096};
   std::vector<bootstrap::port_address> ports_;
   std::vector<bool> port_known_;
+  std::vector<bool> port_gone_;       ///< the device is being closed; it says so again when its QPs are gone
   std::vector<control> early_hellos_; ///< one per link that was accepted before the ports were known
   std::map<std::uint64_t, std::shared_ptr<owned_buffer>> buffers_;
   std::uint64_t next_buffer_ = 1;

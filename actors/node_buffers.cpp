@@ -59,6 +59,8 @@ void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>
   env().run_slow(
       static_cast<std::uint32_t>(device),
       [dev = where_.devices[device].object, device, b, why] {
+        if (dev->is_lost()) // nothing will be posted on it
+          return;
         const auto& what = *b->what;
         const int access =
             IBV_ACCESS_LOCAL_WRITE | (what.published ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
@@ -66,6 +68,8 @@ void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>
           const auto from = what.addr + chunk * what.chunk_bytes;
           const auto length = std::min(what.chunk_bytes, what.addr + what.length - from);
           auto made = verbs::memory_region::reg(dev->pd(), reinterpret_cast<void*>(from), length, access);
+          if (!made && dev->is_lost())
+            return;
           if (!made) {
             *why = made.error();
             if (what.chunks() > 1)
@@ -101,10 +105,31 @@ void node::region_made(const std::shared_ptr<owned_buffer>& b) {
       b->what->lkeys[at] = b->regions[device][chunk].lkey();
       b->what->rkeys[at] = b->regions[device][chunk].rkey();
     }
+  for (std::size_t device = 0; device < where_.devices.size(); ++device)
+    if (where_.devices[device].object->is_lost())
+      release_on(device, b);
   refresh_view();
   if (b->what->published)
     publish();
   answer(b->what);
+}
+
+/// Its regions stand in the way of closing it, and nothing is posted on it any more. What other devices have
+/// registered stays as it is, and so do the keys, which nobody uses.
+void node::device_lost(std::size_t device) {
+  for (const auto& [id, b] : buffers_)
+    if (b->calls == 0) // else when its calls are over
+      release_on(device, b);
+}
+
+void node::release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
+  env().run_slow(
+      static_cast<std::uint32_t>(device),
+      [b, device] {
+        for (auto& region : b->regions[device])
+          (void)region.destroy(); // what refuses is tried again when the buffer is deregistered
+      },
+      [] {});
 }
 
 void node::refresh_view() {

@@ -62,6 +62,8 @@ void peer::handle(submit& m) {
   queue_.submit(batch);
   if (batch->transfers().empty())
     return data_in_place(batch);
+  if (batch->ended == batch->transfers().size())
+    return; // its source is barred
   if (stopping_)
     return stop_batch(batch, transfer_status::cancelled, base::reason::shutting_down);
   if (batch->target().owner != owner_)

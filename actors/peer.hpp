@@ -64,6 +64,7 @@ public:
   void on_deadline(std::uint64_t token) override;
   void batch_ended(const std::shared_ptr<batch_state>& ended) override;
   void keys_refused() override;
+  void source_barred(const refusal_budget::source& who, base::time_point now) override;
   void send_notice(bootstrap::notice&& what, bool repeated) override;
   void notice_ended(const std::shared_ptr<batch_state>& batch, notice_status how, base::reason cause,
                     std::uint64_t sequence) override;

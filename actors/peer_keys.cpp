@@ -20,6 +20,15 @@ void peer::keys_refused() {
   ask_for_refresh();
 }
 
+void peer::source_barred(const refusal_budget::source& who, base::time_point) {
+  note(observe::event_kind::barred,
+       fmt::format("devices refused {} requests between our buffer {} and the peer's {} within {} s: such "
+                   "requests fail for a while without being posted",
+                   refusal_budget::allowed, who.local, who.remote,
+                   refusal_budget::window / std::chrono::seconds{1}),
+       refusal_budget::allowed, base::level::warn);
+}
+
 /// Also when the link is back: what was asked on the old one may be lost.
 void peer::ask_for_refresh() {
   if (refresh_token_ != 0 && machine_.state() == session_state::ready)

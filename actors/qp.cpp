@@ -225,7 +225,9 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
         probe_ended(wc.status);
         continue;
       }
-      const auto end = classify(wc.status);
+      auto end = classify(wc.status);
+      if (end != wr_end::success && end != wr_end::flushed && device_->is_lost())
+        end = wr_end::error; // what a lost device says of a request is not the request's fault
       if (!ledger_.retire(name.position, end, [&](const slice& s, wr_end how) { give_back(s, how); })) {
         note(observe::event_kind::stale_completion, "of a WR that has ended", wc.wr_id, base::level::warn);
         continue;
@@ -243,10 +245,6 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
     if (machine_.state() == qp_state::draining && err_done_ && ledger_.empty())
       destroy();
   });
-}
-
-void qp::on_async(ibv_event_type type) {
-  guarded([&] { raise(qp_event::fence, device_->event_text(type)); });
 }
 
 void qp::give_back(const slice& what, wr_end end) {

@@ -188,6 +188,10 @@ void qp::refused_post(int error, std::size_t n, const ibv_send_wr* bad) {
   raise(qp_event::fence, "ibv_post_send: " + base::errno_text(error));
 }
 
+void qp::on_async(ibv_event_type type) {
+  guarded([&] { raise(qp_event::fence, device_->event_text(type)); });
+}
+
 // -- the way out ----------------------------------------------------------------------------------
 
 void qp::drain() {

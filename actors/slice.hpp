@@ -32,8 +32,9 @@ struct slice {
   std::uint32_t rkey = 0;
   static constexpr std::uint16_t no_device = 0xffff;
   std::uint16_t avoid =
-      no_device;          ///< local device on which its last WR hung: another one is better, if there is one
-  std::uint16_t more = 0; ///< it also carries so many transfers that follow `item`, all of them whole
+      no_device;           ///< local device on which its last WR hung: another one is better, if there is one
+  std::uint8_t faults = 0; ///< how often a WR of it ended as wr_end::fault
+  std::uint16_t more = 0;  ///< it also carries so many transfers that follow `item`, all of them whole
 
   /// visit(transfer&, bytes of it)
   template <class Visit>
@@ -50,6 +51,7 @@ enum class wr_end : std::uint8_t {
   success,   ///< success CQE: fenced on both sides
   flushed,   ///< ended by its QP's end, for no fault of its own; fenced locally
   error,     ///< error CQE that a path or peer fault explains; fenced locally
+  fault,     ///< error CQE that may be the request's doing or not: tried again, but not for ever
   refused,   ///< error CQE that the request itself explains (range, length, our key); fenced locally
   no_access, ///< the peer's device refused the key: it may have been revoked; fenced on both sides
   unposted,  ///< never reached the device

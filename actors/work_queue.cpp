@@ -20,6 +20,10 @@ constexpr base::duration remeasure_after = std::chrono::milliseconds{500};
 
 } // namespace
 
+refusal_budget::source work_queue::source_of(const batch_state& batch, const transfer& item) {
+  return {batch.locals[item.local_buffer]->id, batch.target().ranges[item.remote_buffer].id};
+}
+
 slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device) {
   slot_state s;
   s.local_device = local_device;
@@ -43,7 +47,16 @@ void work_queue::submit(std::shared_ptr<batch_state> batch) {
   batch->serial = next_serial_++;
   if (batch->transfers().empty())
     return;
-  batches_.push_back(std::move(batch));
+  batches_.push_back(batch);
+  bool is_barred = false;
+  for (auto& item : batch->transfers())
+    if (refusals_.is_barred(source_of(*batch, item), batch->submitted)) {
+      stop_transfer(item, transfer_status::failed, base::reason::request_fault);
+      maybe_end(*batch, item);
+      is_barred = true;
+    }
+  if (is_barred)
+    settle();
 }
 
 std::shared_ptr<batch_state> work_queue::find(std::uint64_t serial) const {

@@ -6,6 +6,7 @@
 // the peer's (remote fences). Pure: no CAF, no verbs, no clock, no threads.
 #pragma once
 
+#include "actors/refusal_budget.hpp"
 #include "actors/settings.hpp"
 #include "actors/slice.hpp"
 #include "base/time.hpp"
@@ -25,6 +26,9 @@ public:
   virtual void batch_ended(const std::shared_ptr<batch_state>& ended) = 0;
   /// The peer's device refused a key. Batches that use it are held until refreshed() or refresh_failed().
   virtual void keys_refused() = 0;
+  /// Devices refused so many requests of this pair of buffers that none are posted for a while; those that
+  /// are open or come meanwhile fail (request_fault).
+  virtual void source_barred(const refusal_budget::source& who, base::time_point now) = 0;
 
 protected:
   ~work_queue_owner() = default;
@@ -109,6 +113,10 @@ private:
   void aim(slice& what, const slot_state& slot) const;
   void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what);
   void requeue(const slice& what, bool refused = false);
+  static refusal_budget::source source_of(const batch_state& batch, const transfer& item);
+  void request_refused(const batch_state& batch, transfer& item);
+  void end_barred();
+  void bar(const refusal_budget::source& who);
   void access_refused(const slot_state& slot, const slice& what);
   bool ask_for_keys(const slot_state& slot, const slice& what);
   void hold_users_of(const remote_range& range);
@@ -136,6 +144,9 @@ private:
     bool refused = false; ///< its own key was; else it was only beside such a one
   };
   std::deque<held_slice> held_;
+  refusal_budget refusals_;
+  std::vector<std::pair<batch_state*, transfer*>> barred_ends_; ///< looked at once the step is done
+  base::time_point now_{};                                      ///< of the last ended()
   bool sweep_needed_ = false;
   std::vector<batch_state*> touched_;
   std::uint64_t next_serial_ = 1;

@@ -11,6 +11,8 @@ namespace actor_rdma::actors {
 namespace {
 
 constexpr double smoothing = 0.2;
+/// A slice that ended so often in errors which no path explains is taken to be their cause.
+constexpr std::uint8_t most_faults = 3;
 
 bool later_generation(std::uint16_t a, std::uint16_t b) noexcept {
   return static_cast<std::int16_t>(a - b) > 0;
@@ -65,6 +67,32 @@ void work_queue::refused_together(const slot_state& slot, const ended_slice& e) 
   split(e.what);
 }
 
+/// The transfer fails. Of a source whose requests are refused again and again nothing is posted for a while:
+/// each refusal costs a QP, and what was posted on it beside.
+void work_queue::request_refused(const batch_state& batch, transfer& item) {
+  stop_transfer(item, transfer_status::failed, base::reason::request_fault);
+  const auto who = source_of(batch, item);
+  if (refusals_.refused(who, now_))
+    bar(who);
+}
+
+void work_queue::bar(const refusal_budget::source& who) {
+  for (const auto& b : batches_)
+    for (auto& t : b->transfers())
+      if (t.status.load(std::memory_order_relaxed) == transfer_status::pending &&
+          t.stop == transfer_status::pending && source_of(*b, t) == who) {
+        stop_transfer(t, transfer_status::failed, base::reason::request_fault);
+        barred_ends_.emplace_back(b.get(), &t);
+      }
+  owner_.source_barred(who, now_);
+}
+
+/// Before settle() lets go of batches.
+void work_queue::end_barred() {
+  for (const auto& [batch, item] : std::exchange(barred_ends_, {}))
+    maybe_end(*batch, *item);
+}
+
 void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& e) {
   --slot.out;
   slot.out_bytes -= e.what.length;
@@ -80,7 +108,8 @@ void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_
       ++item.fences;
     }
   });
-  if (e.what.more > 0 && (e.end == wr_end::refused || e.end == wr_end::no_access))
+  const bool at_fault = e.end == wr_end::fault && e.what.faults + 1 >= most_faults;
+  if (e.what.more > 0 && (e.end == wr_end::refused || e.end == wr_end::no_access || at_fault))
     return refused_together(slot, e);
   switch (e.end) {
   case wr_end::success:
@@ -88,9 +117,16 @@ void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_
     drop_hold(e.what.record);
     break;
   case wr_end::refused:
-    stop_transfer(*e.what.item, transfer_status::failed, base::reason::request_fault);
+    request_refused(*e.what.batch, *e.what.item);
     drop_hold(e.what.record);
     break;
+  case wr_end::fault: {
+    auto again = e.what;
+    if (++again.faults >= most_faults)
+      request_refused(*again.batch, *again.item);
+    requeue(again); // not if its transfer was stopped
+    break;
+  }
   case wr_end::no_access: access_refused(slot, e.what); break;
   case wr_end::flushed:
   case wr_end::error:
@@ -99,6 +135,7 @@ void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_
 }
 
 void work_queue::ended(const chunk& what, base::time_point now) {
+  now_ = now;
   auto& slot = slots_.at(what.slot);
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < what.count; ++i) {
@@ -109,6 +146,7 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   sweep();
   for (std::size_t i = 0; i < what.count; ++i)
     maybe_end(what.slices[i].what);
+  end_barred();
   const auto busy = now - slot.measured_from;
   if (bytes > 0 && slot.out > 0 && busy > base::duration::zero()) {
     const auto rate = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();

@@ -72,7 +72,7 @@ std::size_t work_queue::refreshed(const std::shared_ptr<const remote_memory>& no
     const auto& range = now->ranges[t.remote_buffer];
     for (std::size_t device = 0; device < range.devices; ++device)
       if (range.rkey(t.remote + h.what.offset, device) == h.what.rkey) {
-        stop_transfer(*h.what.item, transfer_status::failed, base::reason::request_fault);
+        request_refused(*h.what.batch, *h.what.item);
         --going_on;
         break;
       }
@@ -103,6 +103,7 @@ void work_queue::release_held() {
   for (const auto& b : released)
     for (auto& t : b->transfers())
       maybe_end(*b, t);
+  end_barred();
   settle();
 }
 

@@ -84,6 +84,7 @@ public:
   }
   void batch_ended(const std::shared_ptr<batch_state>&) override {}
   void keys_refused() override { ++refusals; }
+  void source_barred(const refusal_budget::source&, base::time_point) override {}
 
   settings config;
   work_queue queue{config, *this};

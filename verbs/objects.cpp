@@ -44,13 +44,15 @@ base::error failed(const char* call, const std::string& device, int error) {
   return e;
 }
 
-/// Calls a destroying verb, which takes the handle's content to nothing only when it succeeds.
+/// Calls a destroying verb, which takes the handle's content to nothing only when it succeeds, or when there
+/// is nothing left to destroy.
 template <class Handle>
 base::expected<void> release(int (*verb)(Handle*), Handle*& handle, const char* call,
-                             const std::string& device) {
+                             const std::string& device, const gone_flag& gone) {
   if (handle == nullptr)
     return {};
-  if (const int error = verb(handle); error != 0)
+  const int error = verb(handle);
+  if (error != 0 && !((error == EIO || error == ENODEV) && gone && gone->load()))
     return base::fail(failed(call, device, error));
   handle = nullptr;
   return {};
@@ -85,7 +87,8 @@ base::expected<context> context::open(const provider& table, ibv_device* device)
 }
 
 context::context(context&& other) noexcept
-    : table_{other.table_}, handle_{std::exchange(other.handle_, nullptr)}, name_{std::move(other.name_)} {}
+    : table_{other.table_}, handle_{std::exchange(other.handle_, nullptr)}, name_{std::move(other.name_)},
+      gone_{other.gone_} {}
 
 context& context::operator=(context&& other) noexcept {
   if (this != &other) {
@@ -93,6 +96,7 @@ context& context::operator=(context&& other) noexcept {
     table_ = other.table_;
     handle_ = std::exchange(other.handle_, nullptr);
     name_ = std::move(other.name_);
+    gone_ = other.gone_;
   }
   return *this;
 }
@@ -104,7 +108,7 @@ context::~context() {
 base::expected<void> context::destroy() {
   if (handle_ == nullptr)
     return {};
-  return release(table_->close_device, handle_, "ibv_close_device", name_);
+  return release(table_->close_device, handle_, "ibv_close_device", name_, gone_);
 }
 
 base::expected<ibv_device_attr> context::query_device() const {
@@ -181,7 +185,7 @@ base::expected<protection_domain> protection_domain::alloc(const context& ctx) {
   ibv_pd* const pd = ctx.table().alloc_pd(ctx.get());
   if (pd == nullptr)
     return base::fail(failed("ibv_alloc_pd", ctx.name(), errno));
-  return protection_domain{ctx.table(), pd, ctx.name()};
+  return protection_domain{ctx.table(), pd, ctx.name(), ctx.gone()};
 }
 
 protection_domain& protection_domain::operator=(protection_domain&& other) noexcept {
@@ -198,7 +202,7 @@ protection_domain::~protection_domain() {
 
 base::expected<void> protection_domain::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->dealloc_pd, handle_, "ibv_dealloc_pd", device_);
+                            : release(table_->dealloc_pd, handle_, "ibv_dealloc_pd", device_, gone_);
 }
 
 // -- memory region --------------------------------------------------------------------------------
@@ -208,7 +212,7 @@ base::expected<memory_region> memory_region::reg(const protection_domain& pd, vo
   ibv_mr* const mr = pd.table().reg_mr(pd.get(), addr, length, access);
   if (mr == nullptr)
     return base::fail(failed("ibv_reg_mr", pd.device(), errno));
-  return memory_region{pd.table(), mr, pd.device()};
+  return memory_region{pd.table(), mr, pd.device(), pd.gone()};
 }
 
 memory_region& memory_region::operator=(memory_region&& other) noexcept {
@@ -225,7 +229,7 @@ memory_region::~memory_region() {
 
 base::expected<void> memory_region::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->dereg_mr, handle_, "ibv_dereg_mr", device_);
+                            : release(table_->dereg_mr, handle_, "ibv_dereg_mr", device_, gone_);
 }
 
 // -- completion channel ---------------------------------------------------------------------------
@@ -234,7 +238,7 @@ base::expected<completion_channel> completion_channel::create(const context& ctx
   ibv_comp_channel* const handle = ctx.table().create_comp_channel(ctx.get());
   if (handle == nullptr)
     return base::fail(failed("ibv_create_comp_channel", ctx.name(), errno));
-  completion_channel channel{ctx.table(), handle, ctx.name()};
+  completion_channel channel{ctx.table(), handle, ctx.name(), ctx.gone()};
   if (!set_non_blocking(handle->fd))
     return base::fail(failed("fcntl of the completion channel", ctx.name(), errno));
   return channel;
@@ -255,7 +259,7 @@ completion_channel::~completion_channel() {
 base::expected<void> completion_channel::destroy() {
   return handle_ == nullptr
              ? base::expected<void>{}
-             : release(table_->destroy_comp_channel, handle_, "ibv_destroy_comp_channel", device_);
+             : release(table_->destroy_comp_channel, handle_, "ibv_destroy_comp_channel", device_, gone_);
 }
 
 unsigned completion_channel::drain() noexcept {
@@ -274,7 +278,7 @@ base::expected<completion_queue> completion_queue::create(const context& ctx, in
   ibv_cq* const cq = ctx.table().create_cq(ctx.get(), capacity, nullptr, channel.get(), 0);
   if (cq == nullptr)
     return base::fail(failed("ibv_create_cq", ctx.name(), errno));
-  return completion_queue{ctx.table(), cq, ctx.name()};
+  return completion_queue{ctx.table(), cq, ctx.name(), ctx.gone()};
 }
 
 completion_queue& completion_queue::operator=(completion_queue&& other) noexcept {
@@ -291,7 +295,7 @@ completion_queue::~completion_queue() {
 
 base::expected<void> completion_queue::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->destroy_cq, handle_, "ibv_destroy_cq", device_);
+                            : release(table_->destroy_cq, handle_, "ibv_destroy_cq", device_, gone_);
 }
 
 // -- queue pair -----------------------------------------------------------------------------------
@@ -301,7 +305,7 @@ base::expected<queue_pair> queue_pair::create(const protection_domain& pd, ibv_q
   ibv_qp* const qp = pd.table().create_qp(pd.get(), &init);
   if (qp == nullptr)
     return base::fail(failed("ibv_create_qp", pd.device(), errno));
-  return queue_pair{pd.table(), qp, pd.device()};
+  return queue_pair{pd.table(), qp, pd.device(), pd.gone()};
 }
 
 queue_pair& queue_pair::operator=(queue_pair&& other) noexcept {
@@ -332,7 +336,7 @@ base::expected<ibv_qp_state> queue_pair::query_state() const {
 
 base::expected<void> queue_pair::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->destroy_qp, handle_, "ibv_destroy_qp", device_);
+                            : release(table_->destroy_qp, handle_, "ibv_destroy_qp", device_, gone_);
 }
 
 } // namespace actor_rdma::verbs

@@ -11,7 +11,9 @@
 #include "base/error.hpp"
 #include "verbs/provider.hpp"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,6 +39,12 @@ struct gid_entry {
   bool interface_up = true;
 };
 
+/// Whether a device is known to be gone, shared by its context and everything that was made from it. The
+/// kernel takes the objects of a device that goes away with it, ends their DMA first, and from then on
+/// answers EIO to every call (uverbs' disassociation). Once somebody has said that the device is gone, EIO
+/// and ENODEV from a destroying call are therefore the same proof as a 0.
+using gone_flag = std::shared_ptr<std::atomic<bool>>;
+
 /// An open device. Its async fd is O_NONBLOCK.
 class context {
 public:
@@ -59,11 +67,16 @@ public:
   ibv_context* get() const noexcept { return handle_; }
   const provider& table() const noexcept { return *table_; }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
+  /// After IBV_EVENT_DEVICE_FATAL, or when the event fd is dead. Any thread, lane.
+  void mark_gone() const noexcept { gone_->store(true); }
+  bool is_gone() const noexcept { return gone_->load(); }
+  const gone_flag& gone() const noexcept { return gone_; }
 
 private:
   const provider* table_ = nullptr;
   ibv_context* handle_ = nullptr;
   std::string name_;
+  gone_flag gone_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// Common part of the owners below: which table releases the handle, and the device's name for messages.
@@ -71,15 +84,16 @@ template <class Handle>
 class owner {
 public:
   owner() = default;
-  owner(const provider& table, Handle* handle, std::string device)
-      : table_(&table), handle_(handle), device_(std::move(device)) {}
+  owner(const provider& table, Handle* handle, std::string device, gone_flag gone)
+      : table_(&table), handle_(handle), device_(std::move(device)), gone_(std::move(gone)) {}
   owner(owner&& other) noexcept
       : table_(other.table_), handle_(std::exchange(other.handle_, nullptr)),
-        device_(std::move(other.device_)) {}
+        device_(std::move(other.device_)), gone_(std::move(other.gone_)) {}
   Handle* get() const noexcept { return handle_; }
   const provider& table() const noexcept { return *table_; }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   const std::string& device() const noexcept { return device_; }
+  const gone_flag& gone() const noexcept { return gone_; }
 
 protected:
   ~owner() = default;
@@ -87,11 +101,13 @@ protected:
     table_ = other.table_;
     handle_ = std::exchange(other.handle_, nullptr);
     device_ = std::move(other.device_);
+    gone_ = std::move(other.gone_);
   }
 
   const provider* table_ = nullptr;
   Handle* handle_ = nullptr;
   std::string device_;
+  gone_flag gone_;
 };
 
 class protection_domain : public owner<ibv_pd> {

@@ -151,8 +151,11 @@ bool play::take_down() {
       facts_.counters.push_back({"things that could not be released on " + name, 0, 1});
   }
   for (const auto& d : stage_.cluster().fabric().devices()) {
-    if (stage_.is_lost(d.name))
-      continue; // a kernel has taken its objects; here they stay
+    const bool kept = std::any_of(facts_.verdicts.begin(), facts_.verdicts.end(), [&](const verdict_fact& v) {
+      return v.device == d.name && v.verdict == "errno:EIO";
+    });
+    if (kept && stage_.is_lost(d.name))
+      continue; // of a lost device a kernel takes the objects away; here they stay
     facts_.counters.push_back({"QPs of " + d.name + " after the shutdown", 0, d.open_qps});
     facts_.counters.push_back({"memory regions of " + d.name + " after the shutdown", 0, d.open_mrs});
   }
