@@ -381,23 +381,4 @@ void device::adopt(const port_reading& seen, const gid_choice& choice) {
   watch_.emit(std::move(e), base::level::info);
 }
 
-bootstrap::port_address device::address_toward(const bootstrap::port_address& peer) const {
-  gid_wish wish;
-  wish.index = config_.gid_index;
-  wish.peer = gid_address{peer.gid, peer.gid_type};
-  wish.present = gid_address{address_.gid, address_.gid_type};
-  auto ours = address_;
-  if (const auto choice = choose_gid(gids_, wish)) {
-    ours.gid = choice->chosen.gid;
-    ours.gid_type = choice->chosen.type;
-  }
-  return ours;
-}
-
-std::optional<std::uint32_t> device::gid_index_of(const bootstrap::port_address& ours) const noexcept {
-  if (ours.gid == address_.gid && ours.gid_type == address_.gid_type)
-    return gid_index_; // a table may hold one address twice
-  return find_gid(gids_, {ours.gid, ours.gid_type});
-}
-
 } // namespace actor_rdma::actors

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening a device and reading its port: the verbs calls of a device actor, which block and never run on a
-// lane.
+// lane. And which address goes where, by what was read.
 #include "actors/device_port.hpp"
 
 #include <algorithm>
@@ -65,6 +65,25 @@ device::port_reading device::port_reading::take(const open_device& dev, std::uin
     r.gids.push_back(c);
   }
   return r;
+}
+
+bootstrap::port_address device::address_toward(const bootstrap::port_address& peer) const {
+  gid_wish wish;
+  wish.index = config_.gid_index;
+  wish.peer = gid_address{peer.gid, peer.gid_type};
+  wish.present = gid_address{address_.gid, address_.gid_type};
+  auto ours = address_;
+  if (const auto choice = choose_gid(gids_, wish)) {
+    ours.gid = choice->chosen.gid;
+    ours.gid_type = choice->chosen.type;
+  }
+  return ours;
+}
+
+std::optional<std::uint32_t> device::gid_index_of(const bootstrap::port_address& ours) const noexcept {
+  if (ours.gid == address_.gid && ours.gid_type == address_.gid_type)
+    return gid_index_; // a table may hold one address twice
+  return find_gid(gids_, {ours.gid, ours.gid_type});
 }
 
 base::expected<void> open_device::check_gid_index(std::uint32_t index) const {
