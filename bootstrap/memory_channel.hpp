@@ -41,6 +41,9 @@ struct message_fault {
   std::string text; ///< of the refusal
 };
 
+/// What message_fate::refused answers to an attempt to connect; nothing if the message is none.
+std::optional<message> refusal_of(const message& what, const std::string& text);
+
 class memory_network {
 public:
   /// An event that is due, as a trace would show it.

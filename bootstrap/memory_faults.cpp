@@ -9,9 +9,6 @@ namespace actor_rdma::bootstrap {
 
 using core = memory_network::core;
 
-namespace {
-
-/// The refusal that answers an attempt to connect; nothing if the message is none.
 std::optional<message> refusal_of(const message& what, const std::string& text) {
   reject r;
   r.code = reject_code::busy;
@@ -32,8 +29,6 @@ std::optional<message> refusal_of(const message& what, const std::string& text) 
   answer.what = std::move(r);
   return answer;
 }
-
-} // namespace
 
 std::optional<message_fault> core::take_fault(place near, const message& what) {
   const std::string type = type_name(what.what);

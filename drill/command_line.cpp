@@ -5,6 +5,9 @@
 #include "drill/explain.hpp"
 #include "drill/format/read.hpp"
 #include "drill/pool.hpp"
+#include "drill/real/host_role.hpp"
+#include "drill/real/real_runner.hpp"
+#include "drill/real/suits_real.hpp"
 #include "drill/sim/sim_runner.hpp"
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace actor_rdma::drill {
@@ -38,6 +42,7 @@ struct wishes {
   unsigned jobs = 0;
   bool trace = false;
   bool json = false;
+  bool real = false;
 };
 
 std::optional<std::uint64_t> number(std::string_view text) {
@@ -88,12 +93,13 @@ void print_json(std::ostream& out, const scenario& s, const verdict& v) {
                         {"check", f.check},
                         {"about", f.about},
                         {"text", f.text}});
-  const nlohmann::json line{
-      {"file", s.path},           {"id", s.id},
-      {"seed", v.seed},           {"status", v.status},
-      {"transfers", v.transfers}, {"virtual_ms", v.virtual_ms},
-      {"steps", v.steps},         {"fingerprint", fmt::format("{:016x}", v.fingerprint)},
-      {"findings", findings},     {"repeat", repeat_command(s, v.seed)}};
+  nlohmann::json line{{"file", s.path},           {"id", s.id},
+                      {"seed", v.seed},           {"status", v.status},
+                      {"transfers", v.transfers}, {"virtual_ms", v.virtual_ms},
+                      {"steps", v.steps},         {"fingerprint", fmt::format("{:016x}", v.fingerprint)},
+                      {"findings", findings},     {"repeat", repeat_command(s, v.seed, v.in_real_time)}};
+  if (v.in_real_time)
+    line.update({{"real", true}, {"not_checked", v.not_checked}});
   out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
@@ -109,6 +115,33 @@ int run_one_with_trace(const scenario& s, std::uint64_t seed, bool json, std::os
     out << (v.report.empty() ? fmt::format("{}: seed {} is well: {}\n", s.id, seed, counts(v.transfers))
                              : v.report);
   return v.status;
+}
+
+/// One run after the other: each has the machine for itself.
+int run_in_real_time(const std::vector<scenario>& all, const wishes& w, std::ostream& out) {
+  real_runner with;
+  int status = exit_good;
+  for (const auto& file : all) {
+    const auto s = with_real_time_slack(file);
+    seed_range r = w.seed ? seed_range{*w.seed, *w.seed} : w.seeds.value_or(seed_range{1, 1});
+    if (w.seeds_at_most != 0)
+      r.last = std::min(r.last, r.first + w.seeds_at_most - 1);
+    for (auto seed = r.first; seed <= r.last && !with.was_stopped(); ++seed) {
+      const auto facts = with.run(s, seed, {w.trace});
+      for (const auto& line : facts.trace)
+        out << line << '\n';
+      const auto v = judge(s, facts);
+      status = std::max(status, v.status);
+      if (w.json)
+        print_json(out, s, v);
+      else
+        out << (v.report.empty()
+                    ? fmt::format("{}: seed {} is well in real time: {}\n", s.id, seed, counts(v.transfers))
+                    : v.report)
+            << fmt::format("  not checked with --real: {}\n", fmt::join(v.not_checked, ", ")) << std::flush;
+    }
+  }
+  return with.was_stopped() ? std::max<int>(status, exit_unfinished) : status;
 }
 
 int run_many(const std::vector<scenario>& all, const wishes& w, std::ostream& out) {
@@ -171,6 +204,17 @@ int command_run(const wishes& w, std::ostream& output, std::ostream& errors) {
       all.push_back(std::move(*s));
   if (all.size() != w.files.size())
     return exit_usage;
+  if (w.real) {
+    bool good = !w.trace || (all.size() == 1 && w.seed);
+    if (!good)
+      errors << "actor-rdma-drill: --trace goes with one file and --seed\n";
+    for (const auto& s : all)
+      for (const auto& complaint : refuse_in_real_time(s)) {
+        errors << s.path << ": " << complaint << '\n';
+        good = false;
+      }
+    return good ? run_in_real_time(all, w, output) : exit_usage;
+  }
   if (!w.trace)
     return run_many(all, w, output);
   if (all.size() != 1 || !w.seed) {
@@ -222,6 +266,16 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   run.add_option("--jobs", w.jobs, "Processes [the number of cores]")->check(CLI::Range(1, 1024));
   run.add_flag("--trace", w.trace, "Print everything that happens; with one file and --seed");
   run.add_flag("--json", w.json, "One JSON object for each run, on a line");
+  run.add_flag(
+      "--real", w.real,
+      "In real time, with one process for each host; one run after the other, seed 1 if none is named");
+  host_wishes self;
+  auto& host = *app.add_subcommand("host", "One host of a scenario that is played with --real")->group("");
+  host.add_option("--file", self.file)->required();
+  host.add_option("--name", self.name)->required();
+  host.add_option("--fabric", self.fabric)->required();
+  host.add_option("--listen", self.listen)->required();
+  host.add_option("--socket", self.socket)->required();
   std::string directory = "tests/scenarios";
   auto& list = *app.add_subcommand("list", "Name the scenarios below a directory");
   list.add_option("directory", directory, "Where to look")->capture_default_str();
@@ -233,6 +287,8 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   } catch (const CLI::ParseError& e) {
     return app.exit(e, output, errors) == 0 ? exit_good : exit_usage;
   }
+  if (host.parsed())
+    return run_host(self);
   if (list.parsed())
     return command_list(directory, output, errors);
   if (run.parsed())

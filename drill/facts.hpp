@@ -122,6 +122,8 @@ struct progress_fact {
 
 struct run_facts {
   std::uint64_t seed = 0;
+  bool in_real_time = false;             ///< across processes; nothing repeats exactly
+  std::vector<std::string> not_checked;  ///< invariants of which this run can tell nothing
   std::optional<std::string> unfinished; ///< why, if the run did not come to its end
   base::duration ended{};
   base::duration last_fault{};     ///< when the last fault began or was undone

@@ -67,14 +67,16 @@ std::string tell(const scenario& s, const run_facts& f, const std::vector<findin
   for (const auto& fault : f.faults)
     text += fmt::format("    {:12.3f} ms  {}\n", in_ms(fault.at), fault.text);
   add_transitions(text, f, actors);
-  text += "  repeat it: " + repeat_command(s, f.seed) + "\n";
+  text += (f.in_real_time ? "  try it again: " : "  repeat it: ") +
+          repeat_command(s, f.seed, f.in_real_time) + "\n";
   return text;
 }
 
 } // namespace
 
-std::string repeat_command(const scenario& what, std::uint64_t seed) {
-  return fmt::format("actor-rdma-drill run {} --seed {} --trace", what.path, seed);
+std::string repeat_command(const scenario& what, std::uint64_t seed, bool in_real_time) {
+  return fmt::format("actor-rdma-drill run {}{} --seed {} --trace", in_real_time ? "--real " : "", what.path,
+                     seed);
 }
 
 int status_of(const std::vector<finding>& findings) {
@@ -89,6 +91,8 @@ int status_of(const std::vector<finding>& findings) {
 verdict judge(const scenario& what, const run_facts& facts) {
   verdict v;
   v.seed = facts.seed;
+  v.in_real_time = facts.in_real_time;
+  v.not_checked = facts.not_checked;
   v.fingerprint = facts.fingerprint;
   v.steps = facts.steps;
   v.virtual_ms = in_ms(facts.ended);

@@ -29,12 +29,14 @@ struct verdict {
   std::map<std::string, std::uint64_t> transfers; ///< by status
   std::uint64_t fingerprint = 0;
   std::uint64_t steps = 0;
-  double virtual_ms = 0;
+  double virtual_ms = 0; ///< of real time, if it is in_real_time
+  bool in_real_time = false;
+  std::vector<std::string> not_checked;
 };
 
 verdict judge(const scenario& what, const run_facts& facts);
 int status_of(const std::vector<finding>& findings);
-/// The one command that repeats the run.
-std::string repeat_command(const scenario& what, std::uint64_t seed);
+/// The one command that repeats the run; in real time, that tries it again.
+std::string repeat_command(const scenario& what, std::uint64_t seed, bool in_real_time = false);
 
 } // namespace actor_rdma::drill

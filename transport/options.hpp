@@ -21,7 +21,8 @@ class event_sink;
 }
 namespace verbs::soft {
 class fabric;
-}
+struct device_options;
+} // namespace verbs::soft
 
 /// Which verbs implementation carries the data.
 enum class fabric_kind : std::uint8_t { soft, verbs };
@@ -36,6 +37,9 @@ struct soft_nic_options {
   std::string mode = "inline";                           ///< inline, paced or null
   double rate_gbit_s = 25.0;                             ///< paced only
   base::duration latency = std::chrono::microseconds{5}; ///< paced only
+  /// Devices that differ from each other or have GIDs, MTUs and limits of their own; if set, instead of
+  /// `devices` and the three above.
+  std::shared_ptr<const std::vector<verbs::soft::device_options>> nics;
 };
 
 struct options {

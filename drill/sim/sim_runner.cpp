@@ -3,23 +3,12 @@
 #include "drill/sim/sim_runner.hpp"
 
 #include "base/log.hpp"
+#include "drill/descriptors.hpp"
 #include "drill/sim/play.hpp"
-
-#include <filesystem>
-#include <system_error>
 
 namespace actor_rdma::drill {
 
 namespace {
-
-std::uint64_t open_descriptors() {
-  std::error_code failed;
-  std::filesystem::directory_iterator it("/proc/self/fd", failed);
-  std::uint64_t n = 0;
-  for (; !failed && it != std::filesystem::directory_iterator{}; it.increment(failed))
-    ++n;
-  return n;
-}
 
 /// While it lives, log lines go to the run, which knows the time, instead of to standard error.
 class captured_log {

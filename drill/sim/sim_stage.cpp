@@ -18,7 +18,8 @@ std::string host_of(const std::string& device) {
 
 } // namespace
 
-sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : what_(what), cluster_(seed) {
+sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : fabric_stage(what), cluster_(seed) {
+  net_ = &cluster_.fabric();
   for (const auto& h : what.hosts) {
     const sim::node_options how{h.name, h.nics().size(), h.config, {}, h.nics()};
     machines_[h.name] = &cluster_.add(how);
@@ -27,109 +28,16 @@ sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : what_(what), cl
     cluster_.network().set_latency(c.from, c.to, c.latency);
 }
 
-// -- devices --------------------------------------------------------------------------------------
-
-stage::done sim_stage::set_link(const std::string& device, bool up, bool quietly) {
-  return quietly ? cluster_.fabric().set_link_quietly(device, up) : cluster_.fabric().set_link(device, up);
-}
-stage::done sim_stage::set_hang(const std::string& device, verbs::soft::hang_mode mode) {
-  return cluster_.fabric().set_hang_mode(device, mode);
-}
-stage::done sim_stage::raise_event(const std::string& device, const std::string& event, std::uint32_t count) {
-  if (event == "DEVICE_FATAL")
-    lost_.insert(device);
-  return cluster_.fabric().raise_event(device, event, count);
-}
-stage::done sim_stage::add_rule(const std::string& text) {
-  const auto what = verbs::soft::parse_rule(text);
-  if (!what)
-    return base::fail(what.error());
-  const auto id = cluster_.fabric().add_rule(text);
-  if (!id)
-    return base::fail(id.error());
-  rules_.push_back({*id, text, *what});
-  return {};
-}
-stage::done sim_stage::remove_rule(const std::string& text) {
-  const auto found =
-      std::find_if(rules_.begin(), rules_.end(), [&](const auto& r) { return r.text == text; });
-  if (found == rules_.end())
-    return base::fail(base::reason::not_found, "drill", "there is no rule \"" + text + "\"");
-  const auto id = found->id;
-  rules_.erase(found);
-  return cluster_.fabric().remove_rule(id);
-}
-
-/// Whether a rule that may still act stands between the device and its traffic. Events that are lost or
-/// repeated are no excuse, nor is a rule that was for so many times only and has acted so often.
-bool sim_stage::is_ruled(const std::string& device) const {
-  using verbs::soft::rule_target;
-  if (rules_.empty())
-    return false;
-  const auto states = cluster_.fabric().rules();
-  return std::any_of(rules_.begin(), rules_.end(), [&](const rule_in_force& r) {
-    const auto& w = r.what;
-    if ((w.target != rule_target::work && w.target != rule_target::verb) ||
-        (!verbs::soft::names_device(w.device, device) &&
-         (w.peer.empty() || !verbs::soft::names_device(w.peer, device))))
-      return false;
-    return std::any_of(states.begin(), states.end(), [&](const verbs::soft::rule_state& s) {
-      return s.id == r.id && s.hits < w.count && (w.nth == 0 || s.matches < w.skip + w.nth) &&
-             (w.first == UINT64_MAX || s.matches < w.skip + w.first);
-    });
-  });
-}
-
-stage::done sim_stage::set_delay(const std::string& device, base::duration by) {
-  return cluster_.fabric().set_delay(device, by);
-}
-stage::done sim_stage::set_rate(const std::string& device, double gbit_s) {
-  return cluster_.fabric().set_rate(device, gbit_s);
-}
-double sim_stage::usual_rate(const std::string& device) const {
-  for (const auto& nic : what_.host(host_of(device))->nics())
-    if (host_of(device) + "/" + nic.name == device)
-      return nic.rate_gbit_s;
-  return verbs::soft::device_options{}.rate_gbit_s;
-}
-
-stage::done sim_stage::set_gid(const std::string& device, std::uint32_t index, const std::string& gid) {
-  verbs::soft::gid_row row;
-  row.index = index;
-  row.value = *verbs::soft::parse_gid(gid);
-  return cluster_.fabric().set_gid(device, row);
-}
-stage::done sim_stage::delete_gid(const std::string& device, std::uint32_t index) {
-  return cluster_.fabric().delete_gid(device, index);
-}
-stage::done sim_stage::move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) {
-  return cluster_.fabric().move_gid(device, from, to);
-}
-stage::done sim_stage::set_mtu(const std::string& device, std::uint32_t bytes) {
-  return cluster_.fabric().set_mtu(device, bytes);
-}
-std::uint32_t sim_stage::usual_mtu(const std::string& device) const {
-  for (const auto& nic : what_.host(host_of(device))->nics())
-    if (host_of(device) + "/" + nic.name == device)
-      return nic.mtu;
-  return verbs::soft::device_options{}.mtu;
-}
 stage::done sim_stage::revoke_memory(const std::string& traffic, bool on) {
   return revoked(traffic, on);
 }
 
 bool sim_stage::can_carry(const std::string& from_device, const std::string& to_device) const {
-  std::size_t good = 0;
-  for (const auto& d : cluster_.fabric().devices())
-    good += (d.name == from_device || d.name == to_device) && d.link_up && !d.hang && d.delay.count() == 0 &&
-                    !is_ruled(d.name) && !is_lost(d.name)
-                ? 1
-                : 0;
   const auto well = [&](const std::string& device) {
     const auto& m = *machines_.at(host_of(device));
     return m.is_alive() && !m.is_frozen() && refusing_.count(m.name()) == 0;
   };
-  return good == 2 && well(from_device) && well(to_device) &&
+  return devices_can_carry(from_device, to_device) && well(from_device) && well(to_device) &&
          holes_.count(in_order(host_of(from_device), host_of(to_device))) == 0;
 }
 

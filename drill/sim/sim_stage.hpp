@@ -3,10 +3,9 @@
 // It remembers what is broken, so that nobody expects traffic where there can be none.
 #pragma once
 
+#include "drill/fabric_stage.hpp"
 #include "drill/scenario.hpp"
 #include "drill/sim/cluster.hpp"
-#include "drill/stage.hpp"
-#include "verbs/soft/rules/rule.hpp"
 
 #include <functional>
 #include <map>
@@ -14,24 +13,11 @@
 
 namespace actor_rdma::drill {
 
-class sim_stage final : public stage {
+class sim_stage final : public fabric_stage {
 public:
   sim_stage(const scenario& what, std::uint64_t seed);
 
-  done set_link(const std::string& device, bool up, bool quietly) override;
-  done set_hang(const std::string& device, verbs::soft::hang_mode mode) override;
-  done set_delay(const std::string& device, base::duration by) override;
-  done set_rate(const std::string& device, double gbit_s) override;
-  double usual_rate(const std::string& device) const override;
-  done set_gid(const std::string& device, std::uint32_t index, const std::string& gid) override;
-  done delete_gid(const std::string& device, std::uint32_t index) override;
-  done move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) override;
-  done set_mtu(const std::string& device, std::uint32_t bytes) override;
-  std::uint32_t usual_mtu(const std::string& device) const override;
   done revoke_memory(const std::string& traffic, bool on) override;
-  done raise_event(const std::string& device, const std::string& event, std::uint32_t count) override;
-  done add_rule(const std::string& text) override;
-  done remove_rule(const std::string& text) override;
   done cut_control(const std::string& a, const std::string& b) override;
   done black_hole_control(const std::string& a, const std::string& b, bool on) override;
   done set_control_latency(const std::string& from, const std::string& to, base::duration by) override;
@@ -48,8 +34,6 @@ public:
   const std::map<std::string, sim::machine*>& hosts() const noexcept { return machines_; }
   /// Whether nothing that lasts keeps these two devices of these hosts from carrying traffic.
   bool can_carry(const std::string& from_device, const std::string& to_device) const;
-  /// Whether the device was said to be lost: a program need not use it again, and cannot release anything.
-  bool is_lost(const std::string& device) const { return lost_.count(device) != 0; }
   /// How long the host was stopped after `since`.
   base::duration frozen_after(const std::string& host, base::time_point since) const;
 
@@ -58,25 +42,15 @@ public:
   std::function<done(const std::string& traffic, bool on)> revoked;
 
 private:
-  struct rule_in_force {
-    std::uint32_t id = 0;
-    std::string text;
-    verbs::soft::rule what;
-  };
-  bool is_ruled(const std::string& device) const;
-
   struct freeze_span {
     base::time_point from;
     base::time_point to = base::time_never;
   };
 
-  const scenario& what_;
   sim::cluster cluster_;
   std::map<std::string, sim::machine*> machines_;
   std::set<std::pair<std::string, std::string>> holes_; ///< smaller name first
   std::set<std::string> refusing_;
-  std::vector<rule_in_force> rules_;
-  std::set<std::string> lost_;
   std::map<std::string, std::vector<freeze_span>> freezes_;
 };
 

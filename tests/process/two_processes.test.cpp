@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A target and an initiator as two processes: that the content is right, that the control connection alone
 // may break, that signals are answered, and what the shell gets to see.
+#include "drill/real/tcp_proxy.hpp"
 #include "tests/process/child.hpp"
-#include "tests/process/tcp_proxy.hpp"
 
 #include <csignal>
 #include <thread>
@@ -84,7 +84,7 @@ TEST_CASE("losing the control connection alone disturbs no transfer") {
   const fabric_name fabric;
   target_process target(fabric.get(), {"--range", "64M", "--nic-mode", "paced", "--rate", "2"});
   REQUIRE(!target.address.empty());
-  tcp_proxy proxy(target.address);
+  drill::tcp_proxy proxy(target.address);
   child run(initiator(fabric, proxy.address(),
                       {"--nic-mode", "paced", "--rate", "2", "--seconds", "4", "--verify", "--json"}));
   REQUIRE(run.wait_for_text("op/s", 30s));

@@ -133,7 +133,7 @@ base::expected<void> core::start() {
       nics[i].rate_gbit_s = opts_.soft.rate_gbit_s;
       nics[i].latency = opts_.soft.latency;
     }
-    auto host = fabric_->attach(opts_.soft.host, nics);
+    auto host = fabric_->attach(opts_.soft.host, opts_.soft.nics ? *opts_.soft.nics : nics);
     if (!host)
       return base::fail(host.error());
     host_ = std::move(*host);

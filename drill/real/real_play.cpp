@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coming up and the main part.
+#include "drill/real/real_play.hpp"
+
+#include "drill/checks/expectations.hpp"
+#include "drill/checks/statistics.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <poll.h>
+
+namespace actor_rdma::drill {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr base::duration come_up_patience = 30s;
+/// The NIC's log is a ring, and somebody has to look whether the run is over.
+constexpr base::duration longest_turn = 2ms;
+
+} // namespace
+
+real_play::real_play(const scenario& what, std::uint64_t seed, const run_wishes& wishes,
+                     stop_signals& signals, run_facts& into)
+    : what_(what), facts_(into), traces_(wishes.trace), signals_(signals), stage_(what, seed, loop_),
+      random_(seed * 0x9e3779b97f4a7c15 + 1), zero_(loop_.now()) {
+  for (const auto& [name, host] : stage_.hosts())
+    listen_to(*host);
+  stage_.killed = [this](const real_host& h) {
+    active_qps_[h.name()].clear();
+    each_flow([&](real_flow& f) { f.host_killed(h); });
+  };
+  stage_.revoked = [this](const std::string& traffic, bool on) -> stage::done {
+    for (auto& f : flows_)
+      if (f.spec().name == traffic)
+        f.revoke(on);
+    return {};
+  };
+  loop_.watch(signals.fd(), {[] { return static_cast<short>(POLLIN); },
+                             [this](short) {
+                               if (const auto came = signals_.came())
+                                 fail(fmt::format("it was asked to stop by {}", ::strsignal(*came)));
+                             }});
+}
+
+real_play::~real_play() = default;
+
+void real_play::listen_to(real_host& host) {
+  host.ready = [this, &host] {
+    stage_.is_listening(host);
+    each_flow([&](real_flow& f) { f.host_restarted(host); });
+  };
+  host.event = [this, name = host.name()](const observe::event& e) { hear(name, e); };
+  host.log = [this](base::time_point at, const std::string& text) {
+    facts_.log.push_back({at - zero_, text});
+    trace(at - zero_, "log: " + text);
+  };
+  host.ended = [this](std::uint64_t batch, base::time_point at, const nlohmann::json& results) {
+    each_flow([&](real_flow& f) {
+      if (f.owns(batch))
+        f.batch_ended(batch, at, results);
+    });
+  };
+  host.crashed = [this, name = host.name()](const std::string& how) { fail("host " + name + ": " + how); };
+}
+
+bool real_play::give_up(std::string why) {
+  facts_.unfinished = std::move(why);
+  return false;
+}
+
+void real_play::fail(std::string why) {
+  if (failure_.empty())
+    failure_ = std::move(why);
+}
+
+void real_play::each_flow(const std::function<void(real_flow&)>& what) {
+  for (auto* flows : {&flows_, &after_flows_})
+    for (auto& f : *flows)
+      what(f);
+}
+
+void real_play::trace(base::duration at, const std::string& text) {
+  if (traces_)
+    facts_.trace.push_back(fmt::format("{:12.3f} ms  {}", in_ms(at), text));
+}
+
+void real_play::hear(const std::string& host, observe::event what) {
+  for (auto* text : {&what.subject, &what.detail})
+    stage_.name_addresses(*text);
+  trace(what.at - zero_, fmt::format("{}: {} {} -> {} {} [{:#x}]", what.subject, to_string(what.kind),
+                                     what.from, what.to, what.detail, what.value));
+  facts_.events.push_back({host, what.at - zero_, what, shutting_down_});
+  if (what.kind != observe::event_kind::transition || what.subject.find('#') == std::string::npos)
+    return;
+  if (what.to == "ACTIVE")
+    active_qps_[host].insert(what.subject);
+  else
+    active_qps_[host].erase(what.subject);
+}
+
+bool real_play::turn_until(const std::function<bool()>& done, base::time_point until) {
+  while (failure_.empty() && !done()) {
+    if (loop_.now() > until)
+      return false;
+    loop_.turn(longest_turn);
+    look_at_log();
+  }
+  return failure_.empty();
+}
+
+void real_play::look_at_log() {
+  for (const auto& e : stage_.fabric().read_log(log_next_, log_next_)) {
+    trace(e.at - zero_,
+          fmt::format("{}: {} qp {:#x} wr {:#x} {} bytes ({}{}{})", e.device, to_string(e.kind), e.qp_num,
+                      e.wr_id, e.length, e.detail, e.verdict.empty() ? "" : ", ", e.verdict));
+    if (e.kind == verbs::soft::log_kind::rule)
+      facts_.verdicts.push_back({e.at - zero_, e.device, e.op, e.verdict, e.rule});
+    if (e.kind != verbs::soft::log_kind::qp_created)
+      continue;
+    event_fact made;
+    made.host = e.device.substr(0, e.device.find('/'));
+    made.at = e.at - zero_;
+    made.what.subject = e.device;
+    facts_.made_qps.push_back(std::move(made));
+  }
+}
+
+// -- coming up ------------------------------------------------------------------------------------
+
+void real_play::make_flow(const traffic_spec& spec, bool is_after_traffic) {
+  real_flow::place p;
+  p.loop = &loop_;
+  p.from = &stage_.host(spec.from);
+  p.to = &stage_.host(spec.to);
+  p.facts = &facts_;
+  p.zero = &zero_;
+  const auto index = flows_.size() + after_flows_.size();
+  p.key = index * 2;
+  p.first_batch = std::uint64_t{index} << 40;
+  p.dial = [this, from = p.from, to = p.to] { return stage_.dial(*from, *to); };
+  p.ended = [this] { batch_ended(); };
+  (is_after_traffic ? after_flows_ : flows_).emplace_back(spec, std::move(p), is_after_traffic);
+}
+
+void real_play::make_rails(const traffic_spec& spec) {
+  const auto ours = what_.host(spec.from)->nics().size();
+  const auto theirs = what_.host(spec.to)->nics().size();
+  for (std::size_t i = 0; i < ours; ++i)
+    rails_.push_back(
+        {fmt::format("{}/soft{}", spec.from, i), fmt::format("{}/soft{}", spec.to, i % theirs), 0, {}});
+}
+
+void real_play::make_flows() {
+  for (const auto& t : what_.traffic)
+    make_flow(t, false);
+  for (const auto& t : what_.traffic) {
+    if (!pairs_.insert({t.from, t.to}).second || what_.faults.empty())
+      continue;
+    make_rails(t);
+    traffic_spec after;
+    after.name = fmt::format("(after the faults, {} to {})", t.from, t.to);
+    after.from = t.from;
+    after.to = t.to;
+    after.sizes = {32 * 1024};
+    after.batch = what_.host(t.from)->nics().size() * 2;
+    after.depth = 2;
+    after.repeat_until = base::duration::max();
+    after.deadline = t.deadline;
+    make_flow(after, true);
+  }
+}
+
+std::size_t real_play::expected_qps() const {
+  std::size_t n = 0;
+  for (const auto& [from, to] : pairs_)
+    n += what_.host(from)->nics().size() * what_.host(from)->config.qps_per_endpoint;
+  return n;
+}
+
+std::size_t real_play::usable_qps() const {
+  std::size_t n = 0;
+  for (const auto& [host, qps] : active_qps_) // the acceptors' are named "b/soft0<a/soft0#0"
+    n += static_cast<std::size_t>(std::count_if(
+        qps.begin(), qps.end(), [](const std::string& q) { return q.find('>') != std::string::npos; }));
+  return n;
+}
+
+bool real_play::come_up() {
+  make_flows();
+  std::optional<base::error> wrong;
+  const auto keep = [&wrong](const base::expected<void>& outcome) {
+    if (!outcome && !wrong)
+      wrong = outcome.error();
+  };
+  each_flow([&](real_flow& f) { keep(f.make_memory()); });
+  keep(stage_.open([this](const real_host& host) {
+    std::vector<int> all;
+    each_flow([&](real_flow& f) { f.add_descriptors_of(host, all); });
+    return all;
+  }));
+  if (wrong)
+    return give_up("set-up: " + wrong->to_string());
+  const auto until = loop_.now() + come_up_patience;
+  const auto every_flow = [this](bool (real_flow::*is)() const) {
+    bool all = true;
+    each_flow([&](real_flow& f) { all = all && (f.*is)(); });
+    return all;
+  };
+  const auto not_up = [this](const std::string& what) {
+    if (!failure_.empty())
+      return give_up("set-up: " + failure_);
+    auto why = fmt::format("set-up: {} after {} s, before any fault", what, come_up_patience / 1s);
+    each_flow([&](real_flow& f) {
+      if (!f.last_error().empty())
+        why += fmt::format("; {}: {}", f.spec().name, f.last_error());
+    });
+    return give_up(why);
+  };
+  const auto all_alive = [this] {
+    return std::all_of(stage_.hosts().begin(), stage_.hosts().end(),
+                       [](const auto& h) { return h.second->is_alive(); });
+  };
+  if (!turn_until(all_alive, until))
+    return not_up("not every process was ready");
+  each_flow([](real_flow& f) { f.prepare(); });
+  if (!turn_until([&] { return every_flow(&real_flow::has_memory); }, until))
+    return not_up("not all memory was registered");
+  each_flow([](real_flow& f) { f.connect(); });
+  const auto want = expected_qps();
+  if (!turn_until([&] { return every_flow(&real_flow::is_ready) && usable_qps() >= want; }, until))
+    return not_up(fmt::format("{} of {} QPs were usable", usable_qps(), want));
+  start_time();
+  return true;
+}
+
+void real_play::start_time() {
+  const auto old_zero = zero_;
+  zero_ = loop_.now();
+  const auto by = zero_ - old_zero;
+  for (auto& e : facts_.events)
+    e.at -= by;
+  for (auto& q : facts_.made_qps)
+    q.at -= by;
+  for (auto& l : facts_.log)
+    l.at -= by;
+  trace({}, "all rails are up, the scenario's time begins");
+  at_start_ = count();
+}
+
+real_play::counters real_play::count() {
+  counters all;
+  for (const auto& d : stage_.fabric().devices()) {
+    all.emplace_back("QPs of " + d.name, d.open_qps);
+    all.emplace_back("memory regions of " + d.name, d.open_mrs);
+  }
+  return all;
+}
+
+void real_play::sample_bytes() {
+  for (const auto& d : stage_.fabric().devices())
+    facts_.bytes.push_back({now(), d.name, d.bytes_sent});
+}
+
+// -- faults ---------------------------------------------------------------------------------------
+
+void real_play::plan() {
+  for (auto& f : flows_)
+    loop_.at(zero_ + f.spec().start, [&f] { f.begin(); });
+  sample_bytes();
+  for (const auto t : sample_times(what_))
+    if (t.count() > 0)
+      loop_.at(zero_ + t, [this] { sample_bytes(); });
+  for (const auto& f : what_.faults) {
+    pending_faults_ += f.times;
+    if (f.after_completions)
+      counted_.emplace_back(&f, *f.after_completions);
+    else
+      for (std::uint64_t i = 0; i < f.times; ++i)
+        loop_.at(zero_ + *f.at + base::duration{f.every.count() * static_cast<std::int64_t>(i)} +
+                     base::duration{static_cast<std::int64_t>(
+                         random_.below(static_cast<std::uint64_t>(f.spread.count()) + 1))},
+                 [this, &f] { plan_fault(f); });
+  }
+}
+
+void real_play::plan_fault(const fault_spec& what) {
+  --pending_faults_;
+  undone_faults_ += what.lasts ? 1 : 0; // first: it is not the last thing to happen
+  const auto* kind = find_fault_kind(what.kind);
+  do_fault(what, kind->apply, "");
+  if (!what.lasts)
+    return;
+  loop_.at(loop_.now() + *what.lasts, [this, &what, kind] {
+    --undone_faults_;
+    do_fault(what, kind->undo, "over: ");
+  });
+}
+
+void real_play::do_fault(const fault_spec& what,
+                         const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
+                         const char* prefix) {
+  const auto text = prefix + find_fault_kind(what.kind)->words(what);
+  trace(now(), "fault: " + text);
+  if (const auto done = act(what, stage_); !done)
+    fail(
+        fmt::format("fault \"{}\" at {} ms cannot be done: {}", text, now() / 1ms, done.error().to_string()));
+  facts_.faults.push_back({now(), text});
+  facts_.last_fault = now();
+  for (auto& r : rails_)
+    r.carried.reset();
+  if (pending_faults_ == 0 && undone_faults_ == 0)
+    watch_rails();
+}
+
+void real_play::batch_ended() {
+  std::vector<const fault_spec*> due;
+  std::erase_if(counted_, [&](const auto& c) {
+    std::uint64_t ended = 0;
+    for (const auto& f : flows_)
+      if (c.first->traffic.empty() || f.spec().name == c.first->traffic)
+        ended += f.ended();
+    if (ended < c.second)
+      return false;
+    due.push_back(c.first);
+    return true;
+  });
+  for (const auto* f : due) // not from inside what a host has told
+    loop_.at(loop_.now(), [this, f] { plan_fault(*f); });
+}
+
+// -- the main part --------------------------------------------------------------------------------
+
+bool real_play::main_part() {
+  plan();
+  const auto over = [&] {
+    if (undone_faults_ > 0 || pending_faults_ > counted_.size())
+      return false;
+    return std::all_of(flows_.begin(), flows_.end(),
+                       [&](const real_flow& f) { return f.is_over() && now() >= f.spec().start; });
+  };
+  const bool good = turn_until(over, zero_ + what_.time_limit);
+  if (!failure_.empty())
+    return give_up(failure_);
+  if (!good) {
+    std::string open;
+    for (const auto& f : flows_)
+      if (!f.is_over())
+        open += (open.empty() ? "" : ", ") + f.spec().name +
+                (f.last_error().empty() ? "" : " (last: " + f.last_error() + ")");
+    return give_up(fmt::format("time_limit_ms is over at {} ms; not at their end: {}", now() / 1ms,
+                               open.empty() ? "faults" : open));
+  }
+  for (const auto& [fault, n] : counted_)
+    return give_up(fmt::format("fault \"{}\" never happened: fewer than {} transfers ended",
+                               find_fault_kind(fault->kind)->words(*fault), n));
+  return true;
+}
+
+bool real_play::run() {
+  const bool good = come_up() && main_part() && every_rail_carries() && come_to_rest() && take_down();
+  if (!good)
+    each_flow([](real_flow& f) { f.look_again(); }); // what is open is among the facts too
+  facts_.ended = now();
+  return good;
+}
+
+} // namespace actor_rdma::drill

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of one scenario in real time, with the parts of the simulation's run: hosts come up and connect,
+// traffic and faults take their course, every rail is tried, everything has to come to rest and is taken
+// down. This is the conductor's side, on one thread. It records and never judges.
+#pragma once
+
+#include "base/random.hpp"
+#include "drill/facts.hpp"
+#include "drill/fault_kinds.hpp"
+#include "drill/real/event_loop.hpp"
+#include "drill/real/real_flow.hpp"
+#include "drill/real/real_stage.hpp"
+#include "drill/real/stop_signals.hpp"
+#include "drill/runner.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace actor_rdma::drill {
+
+class real_play {
+public:
+  real_play(const scenario& what, std::uint64_t seed, const run_wishes& wishes, stop_signals& signals,
+            run_facts& into);
+  ~real_play();
+  /// False when it could not come to its end; the facts say why.
+  bool run();
+
+private:
+  struct rail {
+    std::string from;
+    std::string to;
+    std::uint64_t sent_at_fault = 0;
+    std::optional<base::time_point> carried;
+  };
+  using counters = std::vector<std::pair<std::string, std::uint64_t>>;
+
+  base::duration now() const { return loop_.now() - zero_; }
+  bool give_up(std::string why);
+  void fail(std::string why);
+  /// False at `until`, and when the run has failed.
+  bool turn_until(const std::function<bool()>& done, base::time_point until);
+  void trace(base::duration at, const std::string& text);
+  void look_at_log();
+  void hear(const std::string& host, observe::event what);
+  void each_flow(const std::function<void(real_flow&)>& what);
+
+  void make_flows();
+  void make_flow(const traffic_spec& spec, bool is_after_traffic);
+  void make_rails(const traffic_spec& spec);
+  void listen_to(real_host& host);
+  std::size_t expected_qps() const;
+  std::size_t usable_qps() const;
+  bool come_up();
+  void start_time();
+  void plan();
+  void plan_fault(const fault_spec& what);
+  void do_fault(const fault_spec& what,
+                const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
+                const char* prefix);
+  void batch_ended();
+  void sample_bytes();
+  counters count();
+  bool main_part();
+  void watch_rails();
+  void look_at_rails();
+  bool every_rail_carries();
+  bool come_to_rest();
+  void ask_actors();
+  void ask_for_changes();
+  bool take_down();
+
+  const scenario& what_;
+  run_facts& facts_;
+  const bool traces_;
+  stop_signals& signals_;
+  event_loop loop_;
+  real_stage stage_;
+  base::rng random_;
+  base::time_point zero_;
+  std::deque<real_flow> flows_;       ///< of the scenario
+  std::deque<real_flow> after_flows_; ///< of our own, one for each pair of hosts
+  std::set<std::pair<std::string, std::string>> pairs_;
+  std::map<std::string, std::set<std::string>> active_qps_; ///< by host
+  std::vector<rail> rails_;
+  std::vector<std::pair<const fault_spec*, std::uint64_t>> counted_; ///< faults that wait for completions
+  std::size_t pending_faults_ = 0;
+  std::size_t undone_faults_ = 0;
+  std::string failure_;
+  bool shutting_down_ = false;
+  std::uint64_t log_next_ = 0;
+  counters at_start_;
+};
+
+} // namespace actor_rdma::drill

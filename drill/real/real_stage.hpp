@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stage in real time: a named fabric of the software NIC, one process for each host, and TCP proxies on
+// those control connections that a fault of the scenario speaks of. It remembers what is broken.
+#pragma once
+
+#include "drill/fabric_stage.hpp"
+#include "drill/real/event_loop.hpp"
+#include "drill/real/real_host.hpp"
+#include "drill/real/tcp_proxy.hpp"
+#include "drill/scenario.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+namespace actor_rdma::drill {
+
+class real_stage final : public fabric_stage {
+public:
+  real_stage(const scenario& what, std::uint64_t seed, event_loop& loop);
+  /// Kills what still runs, then removes the fabric.
+  ~real_stage() override;
+
+  /// Opens the fabric and starts a process for each host, which inherits these descriptors.
+  done open(const std::function<std::vector<int>(const real_host&)>& descriptors);
+  /// The first process of the host is ready: what stands before its address may be made.
+  void is_listening(const real_host& host);
+  /// Where `from` reaches `to`.
+  std::string dial(const real_host& from, const real_host& to) const;
+  /// "127.0.0.1:35479" becomes "b:35479", wherever that is b or leads to it: as the simulation says it.
+  void name_addresses(std::string& text) const;
+
+  done revoke_memory(const std::string& traffic, bool on) override;
+  done cut_control(const std::string& a, const std::string& b) override;
+  done black_hole_control(const std::string& a, const std::string& b, bool on) override;
+  done set_control_latency(const std::string& from, const std::string& to, base::duration by) override;
+  base::duration usual_control_latency(const std::string& from, const std::string& to) const override;
+  done refuse_dials(const std::string& host, bool on) override;
+  done next_messages(const bootstrap::message_fault& what) override;
+  done kill_host(const std::string& host) override;
+  done restart_host(const std::string& host) override;
+  done freeze_host(const std::string& host, bool on) override;
+  done churn_memory(const std::string& host) override;
+
+  /// Nothing that was broken stands between these two devices now.
+  bool can_carry(const std::string& from_device, const std::string& to_device) const;
+  verbs::soft::fabric& fabric() noexcept { return *fabric_; }
+  const std::map<std::string, std::unique_ptr<real_host>>& hosts() const noexcept { return hosts_; }
+  real_host& host(const std::string& name) const { return *hosts_.at(name); }
+
+  std::function<void(const real_host&)> killed;
+  std::function<done(const std::string& traffic, bool on)> revoked;
+
+private:
+  using pair = std::pair<std::string, std::string>;
+  done start(real_host& host);
+  tcp_proxy* proxy(const std::string& from, const std::string& to) const;
+  void apply_latency(const std::string& from, const std::string& to);
+
+  const std::uint64_t seed_;
+  event_loop& loop_;
+  std::string fabric_name_;
+  std::shared_ptr<verbs::soft::fabric> fabric_;
+  std::function<std::vector<int>(const real_host&)> descriptors_;
+  std::map<std::string, std::unique_ptr<real_host>> hosts_;
+  std::set<pair> proxied_;                             ///< who dials whom through a proxy
+  std::map<pair, std::unique_ptr<tcp_proxy>> proxies_; ///< those that are there
+  std::map<pair, base::duration> latency_;             ///< from whom to whom
+  std::set<pair> holes_;                               ///< smaller name first
+  std::set<std::string> refusing_;
+};
+
+} // namespace actor_rdma::drill
