@@ -82,6 +82,7 @@ TEST_CASE("A-13: a device on which every call is EIO ends, and so does what was 
     CHECK(load.count(*under_way, transfer_status::completed) == under_way->transfers().size());
     CHECK(load.arrived(1));
     must_arrive(load, 2);
+    c.world().run_for(1s); // whether its QPs are gone is looked at now and then
     CHECK(in_state(a, "a/soft0", "RETIRED"));
     CHECK(a.stop()); // there is nothing left that could be released
     CHECK(b.stop());
