@@ -177,15 +177,7 @@ void endpoint::handle(qp_report& m) {
     q.created.reset();
     q.gid_index.reset();
     if (where_.initiator) {
-      // An answered probe proves the path for a moment: a QP that failed soon after it waits like one that
-      // never came up, or a path that lets probes through and nothing else would be rebuilt without a pause.
-      if (env().now() - q.ready_since >= config_.rebuild_backoff_max)
-        q.failures = 0;
-      if (q.failures > 0)
-        back_off(q);
-      else
-        q.not_before = env().now();
-      ++q.failures;
+      wait_after_fence(q, m.served);
       begin();
     } else {
       answer_retired(q);
@@ -200,60 +192,6 @@ void endpoint::handle(qp_report& m) {
     break;
   }
   reconsider();
-}
-
-void endpoint::fail_attempt(member& q, const std::string& why) {
-  const bool was_under_way = !std::exchange(q.idle, true);
-  q.works_no_more();
-  q.created.reset();
-  q.gid_index.reset();
-  cause_ = why;
-  device_->look_at_port();
-  if (!where_.initiator) {
-    if (const auto wanted = std::exchange(q.wanted, std::nullopt))
-      refuse(index_of(q), wanted->generation, bootstrap::reject_code::resources, why);
-    answer_retired(q);
-    return;
-  }
-  if (was_under_way)
-    note_failure(q, why);
-  back_off(q);
-  ++q.failures;
-  raise(endpoint_event::attempt_failed, why);
-  schedule_retry();
-}
-
-/// Unlimited patience, but never in a hurry, and not all at once with other endpoints.
-void endpoint::back_off(member& q) {
-  const auto shift = std::min(q.failures, 10u);
-  auto wait = std::min(config_.rebuild_backoff_min * (1u << shift), config_.rebuild_backoff_max);
-  wait = wait / 2 + base::duration{static_cast<std::int64_t>(
-                        env().random() % static_cast<std::uint64_t>(wait.count() / 2 + 1))};
-  q.not_before = env().now() + wait;
-}
-
-/// Never silent and never noisy: the log hears each reason once, until a QP is usable again.
-void endpoint::note_failure(const member& q, const std::string& why) {
-  const bool known = why == last_refusal_ || failures_told_.size() >= 8 ||
-                     std::find(failures_told_.begin(), failures_told_.end(), why) != failures_told_.end();
-  const auto at = known ? base::level::debug : base::level::warn;
-  if (!known)
-    failures_told_.push_back(why);
-  note(observe::event_kind::attempt_failed, fmt::format("#{}: {}", index_of(q), why), 0, at);
-}
-
-void endpoint::schedule_retry() {
-  if (stopping_)
-    return;
-  auto next = base::time_point::max();
-  for (const auto& q : members_)
-    if (q.idle && !q.left_out)
-      next = std::min(next, q.not_before);
-  if (next == base::time_point::max())
-    return;
-  if (retry_timer_ != deadline_id::none)
-    env().cancel(retry_timer_);
-  retry_timer_ = env().arm(next, *this, static_cast<std::uint64_t>(timer::retry));
 }
 
 void endpoint::handle(device_changed& m) {

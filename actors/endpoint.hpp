@@ -111,6 +111,7 @@ private:
   void peer_died();
   void fail_attempt(member& q, const std::string& why);
   void back_off(member& q);
+  void wait_after_fence(member& q, std::uint32_t served);
   void note_failure(const member& q, const std::string& why);
 
   // acceptor

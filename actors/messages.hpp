@@ -112,7 +112,8 @@ struct qp_report {
   std::uint16_t index = 0; ///< in the endpoint; for probe_answered, of the suspect sibling
   std::uint16_t generation = 0;
   bootstrap::qp_address address;
-  bool wrote = false; ///< fencing: WRITEs were out
+  bool wrote = false;       ///< fencing: WRITEs were out
+  std::uint32_t served = 0; ///< successful completions of work of this generation
   std::string cause;
 };
 

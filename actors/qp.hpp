@@ -144,6 +144,7 @@ private:
   std::uint32_t samples_ = 0;
   std::uint32_t patience_ = 1;    ///< times the stall limit; doubles with each fence for silence
   std::uint32_t works_since_ = 0; ///< completions since then
+  std::uint32_t served_ = 0;      ///< completions of work of this generation
 
   deadline_id timers_[static_cast<std::size_t>(timer::count)]{};
   ibv_send_wr wrs_[chunk::capacity]{};

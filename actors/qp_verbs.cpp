@@ -24,6 +24,7 @@ void qp::begin() {
   born_ = born;
   err_done_ = destroying_ = quarantined_ = false;
   reissued_upto_ = ledger_.next();
+  served_ = 0;
   arm(timer::attempt, config_.connect_deadline);
   env().run_slow(
       device_->number(),
