@@ -60,12 +60,23 @@ std::size_t fabrics_of(pid_t pid) {
   return n;
 }
 
+/// It has become the program in another role: between fork and exec it is still a copy of its parent.
+bool has_become_host(pid_t pid, pid_t parent) {
+  const auto words_of = [](pid_t who) {
+    std::ifstream in("/proc/" + std::to_string(who) + "/cmdline");
+    return std::string{std::istreambuf_iterator<char>{in}, {}};
+  };
+  const auto words = words_of(pid);
+  return !words.empty() && words != words_of(parent);
+}
+
 /// The two hosts of a run that is under way.
 std::vector<pid_t> hosts_of(const child& run) {
   std::vector<pid_t> hosts;
   CHECK(soon([&] {
     hosts = children_of(run.pid());
-    return hosts.size() == 2 && fabrics_of(run.pid()) == 1;
+    return hosts.size() == 2 && fabrics_of(run.pid()) == 1 &&
+           std::all_of(hosts.begin(), hosts.end(), [&](pid_t h) { return has_become_host(h, run.pid()); });
   }));
   return hosts;
 }
