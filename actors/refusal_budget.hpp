@@ -18,9 +18,9 @@ namespace actor_rdma::actors {
 class refusal_budget {
 public:
   struct source {
-    std::uint64_t local = 0;  ///< id of our buffer
-    std::uint64_t remote = 0; ///< id of the peer's
-    auto operator<=>(const source&) const = default;
+    std::uint64_t local = 0;                         ///< id of our buffer
+    std::uint64_t remote = 0;                        ///< id of the peer's
+    auto operator<=>(const source&) const = default; // NOLINT(modernize-use-nullptr): version 14 errs here
   };
   static constexpr std::size_t allowed = 3; ///< refusals in `window`
   static constexpr base::duration window = std::chrono::seconds{10};

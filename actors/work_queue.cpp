@@ -43,7 +43,7 @@ bool work_queue::any_usable() const noexcept {
   return std::any_of(slots_.begin(), slots_.end(), [](const auto& s) { return s.usable; });
 }
 
-void work_queue::submit(std::shared_ptr<batch_state> batch) {
+void work_queue::submit(const std::shared_ptr<batch_state>& batch) {
   batch->serial = next_serial_++;
   if (batch->transfers().empty())
     return;

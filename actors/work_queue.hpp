@@ -46,7 +46,7 @@ public:
 
   // batches
   /// Gives the batch its serial. A batch without transfers (a mere notice) is not kept.
-  void submit(std::shared_ptr<batch_state> batch);
+  void submit(const std::shared_ptr<batch_state>& batch);
   /// Ends every transfer of the batch that has not ended: what is unposted never starts; what is posted ends
   /// when it is fenced. Returns true when WRs are still out, so that somebody must see to their fence.
   bool stop(batch_state& batch, transfer_status how, base::reason cause);

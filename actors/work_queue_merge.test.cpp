@@ -38,7 +38,8 @@ public:
   }
 
   /// One behind the other in both memories; a length of 0 leaves a gap of a byte.
-  std::shared_ptr<batch_state> submit(std::vector<std::uint64_t> lengths, operation op = operation::write) {
+  std::shared_ptr<batch_state> submit(const std::vector<std::uint64_t>& lengths,
+                                      operation op = operation::write) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> places;
     std::uint64_t at = 0;
     for (const auto n : lengths) {

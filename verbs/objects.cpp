@@ -88,7 +88,7 @@ base::expected<context> context::open(const provider& table, ibv_device* device)
 
 context::context(context&& other) noexcept
     : table_{other.table_}, handle_{std::exchange(other.handle_, nullptr)}, name_{std::move(other.name_)},
-      gone_{other.gone_} {}
+      gone_{std::move(other.gone_)} {}
 
 context& context::operator=(context&& other) noexcept {
   if (this != &other) {

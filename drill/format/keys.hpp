@@ -98,7 +98,7 @@ inline std::string listed(const std::vector<std::string>& choices) {
 
 /// One of a few words, kept as the word.
 template <class T>
-key<T> choice(std::string name, std::string T::*member, std::vector<std::string> choices) {
+key<T> choice(std::string name, std::string T::*member, const std::vector<std::string>& choices) {
   auto accepts = "one of " + listed(choices);
   return {std::move(name), accepts, [=](const value& v, T& into) {
             for (const auto& c : choices)

@@ -19,6 +19,9 @@ namespace {
 
 using format::complaints;
 
+/// A file of this kind is a page or two; a device never ends.
+constexpr std::size_t most_bytes = 4u << 20;
+
 std::string names_of(const scenario& s) {
   std::string all;
   for (const auto& h : s.hosts)
@@ -167,16 +170,20 @@ tl::expected<scenario, std::vector<std::string>> parse_scenario(const std::strin
 
 tl::expected<scenario, std::vector<std::string>> read_scenario(const std::string& path) {
   std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>{in}, {}};
+  std::string text(most_bytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.is_open() || in.bad())
     return tl::unexpected{complaints{path + ": cannot be read: " + base::errno_text(errno)}};
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > most_bytes)
+    return tl::unexpected{complaints{fmt::format("{}: longer than {} bytes", path, most_bytes)}};
   auto read = parse_scenario(text);
   if (read) {
     read->path = path;
     return read;
   }
   for (auto& c : read.error())
-    c = path + ": " + c;
+    c.insert(0, path + ": ");
   return read;
 }
 

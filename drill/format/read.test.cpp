@@ -96,6 +96,12 @@ TEST_CASE("everything that is wrong is told at once") {
   CHECK(read.error().size() == 2);
 }
 
+TEST_CASE("a file without an end is refused by its length") {
+  const auto read = read_scenario("/dev/zero");
+  REQUIRE_FALSE(read.has_value());
+  CHECK(has(read.error().front(), "/dev/zero: longer than 4194304 bytes"));
+}
+
 TEST_CASE("a file that cannot be read is named") {
   const auto read = read_scenario("/does/not/exist.json");
   REQUIRE_FALSE(read.has_value());

@@ -73,7 +73,7 @@ const key_table<device_group>& device_keys() {
                      v.refuse("one of paced, inline, null");
                  }});
     using nic = verbs::soft::device_options;
-    const auto of_nic = [](key<nic> k) {
+    const auto of_nic = [](const key<nic>& k) {
       return key<device_group>{k.name, k.accepts,
                                [read = k.read](const value& v, device_group& into) { read(v, into.nic); }};
     };

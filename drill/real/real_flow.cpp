@@ -233,7 +233,7 @@ bool real_flow::submit_one() {
                     {"op", to_string(spec_.op)},
                     {"deadline_ns", spec_.deadline.count()},
                     {"items", std::move(items)}},
-                   [this, number, life = life_](const auto& answer) {
+                   [this, number](const auto& answer) {
                      const auto found = open_.find(number);
                      if (found == open_.end())
                        return;

@@ -106,7 +106,7 @@ void real_play::ask_actors() {
         const auto who = a.at(1).template get<std::string>();
         const auto state = a.at(2).template get<std::string>();
         if (state == "SILENT")
-          facts_.counters.push_back({"silent actors: " + kind + " " + who, 0, 1});
+          facts_.counters.push_back({fmt::format("silent actors: {} {}", kind, who), 0, 1});
         if (kind != "qp" && kind != "peer")
           continue;
         facts_.counters.push_back({fmt::format("WRs or transfers out at {} {}", kind, who), 0,
@@ -187,7 +187,7 @@ bool real_play::take_down() {
     if (!turn_until([&] { return has_answered; }, loop_.now() + stop_patience))
       fail("host " + name + " does not stop");
     else if (const auto wrong = host->wait_for_end(stop_patience); !wrong.empty())
-      fail("host " + name + ": " + wrong);
+      fail(fmt::format("host {}: {}", name, wrong));
   }
   for (const auto& d : stage_.fabric().devices()) {
     if (stage_.is_lost(d.name))

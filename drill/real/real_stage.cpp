@@ -27,7 +27,7 @@ tl::unexpected<base::error> not_now(std::string why) {
 } // namespace
 
 real_stage::real_stage(const scenario& what, std::uint64_t seed, event_loop& loop)
-    : fabric_stage(what), seed_(seed), loop_(loop) {
+    : fabric_stage(what), seed_(seed) {
   static unsigned count = 0;
   fabric_name_ = fmt::format("drill-{}-{}", ::getpid(), count++);
   for (const auto& h : what.hosts)

@@ -60,7 +60,6 @@ private:
   void apply_latency(const std::string& from, const std::string& to);
 
   const std::uint64_t seed_;
-  event_loop& loop_;
   std::string fabric_name_;
   std::shared_ptr<verbs::soft::fabric> fabric_;
   std::function<std::vector<int>(const real_host&)> descriptors_;

@@ -31,7 +31,7 @@ sim::node_options paced(const char* name, std::size_t devices) {
 class run {
 public:
   run(std::uint64_t seed, std::size_t pieces, std::size_t per_batch_ = 1, std::size_t piece_bytes = 256,
-      sim::node_options from = paced("a", 2), sim::node_options to = paced("b", 2))
+      const sim::node_options& from = paced("a", 2), const sim::node_options& to = paced("b", 2))
       : c(seed), a(c.add(from)), b(c.add(to)), load(c, a, b, piece_bytes, pieces, 2 * from.devices),
         per_batch(per_batch_) {
     REQUIRE(load.connected());

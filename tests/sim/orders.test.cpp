@@ -65,9 +65,9 @@ public:
       if (crash_ && (!s->peer->has_value() || !(*s->peer)->has_value()))
         dial(*s, s == &a_ ? b_ : a_);
     c_.world().run_for(200ms);
-    if (const auto fault = writes(a_, b_) + writes(b_, a_); !fault.empty())
+    if (auto fault = writes(a_, b_) + writes(b_, a_); !fault.empty())
       return fault;
-    const auto before = state();
+    auto before = state();
     c_.world().run_for(3s);
     if (state() != before)
       return fmt::format("it did not come to rest: {}, then {}", before, state());
