@@ -31,21 +31,24 @@ public:
   }
 
 private:
-  /// The handle is compared and not looked at: what it names may be gone.
+  /// The handle is compared and not looked at, nor cast: what it names may be gone.
   bool is_there() const {
-    const auto is_watched = [&](const watched* named) {
-      return std::any_of(rt_.watched_.begin(), rt_.watched_.end(),
-                         [&](const auto& w) { return w.get() == named; });
-    };
     switch (subject_of(event_.event_type)) {
     case event_subject::queue_pair:
       return std::any_of(rt_.qps_.begin(), rt_.qps_.end(),
                          [&](const auto& entry) { return entry.second.get() == event_.element.qp; });
-    case event_subject::completion_queue: return is_watched(&soft_cq::of(event_.element.cq));
-    case event_subject::shared_receive_queue: return is_watched(&soft_srq::of(event_.element.srq));
+    case event_subject::completion_queue: return is_watched<soft_cq>(event_.element.cq);
+    case event_subject::shared_receive_queue: return is_watched<soft_srq>(event_.element.srq);
     case event_subject::device: break;
     }
     return true;
+  }
+
+  template <class Object, class Handle>
+  bool is_watched(const Handle* named) const {
+    return std::any_of(rt_.watched_.begin(), rt_.watched_.end(), [&](const auto& w) {
+      return static_cast<const Handle*>(dynamic_cast<const Object*>(w.get())) == named;
+    });
   }
 
   runtime& rt_;
