@@ -45,6 +45,8 @@ struct wishes {
   bool real = false;
 };
 
+constexpr auto most_seed = std::uint64_t{1} << 62; ///< a negative one wraps to beyond it
+
 std::optional<std::uint64_t> number(std::string_view text) {
   std::uint64_t n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -257,7 +259,7 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   wishes w;
   auto& run = *app.add_subcommand("run", "Play scenarios and check them");
   run.add_option("files", w.files, "Scenario files")->required();
-  auto* seed = run.add_option("--seed", w.seed, "One seed");
+  auto* seed = run.add_option("--seed", w.seed, "One seed")->check(CLI::Range(std::uint64_t{0}, most_seed));
   run.add_option_function<std::string>(
          "--seeds", [&w](const std::string& text) { w.seeds = parse_seeds(text); },
          "These seeds: A..B, or N for 1..N [what the file says]")

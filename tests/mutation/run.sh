@@ -95,10 +95,6 @@ report_notice() { # LABEL FIRST-REGEX: 0 if the tests notice what is built now
 
 try_break() { # NAME
   local name="$1" patch="$here/breaks/$1.patch" status=0 first
-  [ -e "$patch" ] || {
-    echo "no break of the name $name; there are:" "$(cd "$here/breaks" && echo *.patch | sed 's/\.patch//g')" "handlers"
-    return 2
-  }
   first="$(sed -n 's/^first: //p' "$patch")"
   if ! apply_patch "$patch"; then
     take_back "$patch"
@@ -150,7 +146,14 @@ main() {
     case "$name" in
       handlers) mapfile -t chosen < <(handlers) ;;
       *::*) chosen+=("$name") ;;
-      *) names+=("$name") ;;
+      *)
+        if [ ! -e "$here/breaks/$name.patch" ]; then
+          echo "no break of the name $name; there are:" \
+            "$(cd "$here/breaks" && echo *.patch | sed 's/\.patch//g') handlers, and one handler as class::message" >&2
+          return 2
+        fi
+        names+=("$name")
+        ;;
     esac
   done
   copy_sources
