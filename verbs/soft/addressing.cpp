@@ -3,6 +3,8 @@
 // Reading, writing and searching GID tables.
 #include "verbs/soft/addressing.hpp"
 
+#include "verbs/soft/tables.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -103,8 +105,7 @@ std::optional<std::uint32_t> device_of_gid(const layout::tables& t, const ibv_gi
     const auto& d = t.devices[device];
     return d.used.load(std::memory_order_acquire) != 0 && has_gid(d, gid);
   };
-  const auto end =
-      std::min(t.head.device_slots.load(std::memory_order_acquire), std::uint32_t{layout::max_devices});
+  const auto end = device_slots(t);
   // Addresses that nobody changed name their slot.
   const auto likely = std::uint32_t{gid.raw[14]} << 8 | gid.raw[15];
   if (likely < end && has(likely))

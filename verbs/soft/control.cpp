@@ -69,7 +69,7 @@ base::expected<std::uint32_t> find_device(const runtime& rt, std::string_view na
   const auto& t = rt.tables();
   const bool is_full = name.find('/') != std::string_view::npos;
   std::uint32_t found = layout::max_devices;
-  for (std::uint32_t i = 0; i < layout::max_devices; ++i) {
+  for (std::uint32_t i = 0; i < device_slots(t); ++i) {
     if (!is_present(rt, t.devices[i]))
       continue;
     const auto full = device_name(t.devices[i]);
@@ -214,7 +214,9 @@ base::expected<void> set_lid(runtime& rt, std::string_view device, std::uint16_t
 
 std::vector<device_state> list_devices(const runtime& rt) {
   std::vector<device_state> all;
-  for (const auto& d : rt.tables().devices) {
+  const auto& t = rt.tables();
+  for (std::uint32_t i = 0; i < device_slots(t); ++i) {
+    const auto& d = t.devices[i];
     if (!is_present(rt, d))
       continue;
     device_state s;

@@ -155,11 +155,12 @@ bool logs_posts(layout::tables& t, nanos now) noexcept {
 
 void note_fault_change(layout::tables& t, nanos now) noexcept {
   constexpr nanos afterglow = 1'000'000'000;
-  const bool any = std::any_of(t.devices.begin(), t.devices.end(), [](const layout::device_entry& d) {
-    return d.used.load(std::memory_order_acquire) != 0 &&
-           (d.link_seq.load(std::memory_order_relaxed) % 2 != 0 ||
-            d.hang.load(std::memory_order_relaxed) != 0 || d.delay.load(std::memory_order_relaxed) != 0);
-  });
+  const bool any =
+      std::any_of(t.devices.begin(), t.devices.begin() + device_slots(t), [](const layout::device_entry& d) {
+        return d.used.load(std::memory_order_acquire) != 0 &&
+               (d.link_seq.load(std::memory_order_relaxed) % 2 != 0 ||
+                d.hang.load(std::memory_order_relaxed) != 0 || d.delay.load(std::memory_order_relaxed) != 0);
+      });
   t.head.log_posts_until.store(any ? never : now + afterglow, std::memory_order_relaxed);
 }
 

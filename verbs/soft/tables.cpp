@@ -123,6 +123,11 @@ std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t proce
   return index;
 }
 
+std::uint32_t device_slots(const layout::tables& t) noexcept {
+  // Another process may have written nonsense into the header.
+  return std::min(t.head.device_slots.load(std::memory_order_acquire), std::uint32_t{layout::max_devices});
+}
+
 void release_device(layout::tables& t, std::uint32_t index) noexcept {
   t.devices[index].used.store(0, std::memory_order_release);
 }
