@@ -180,7 +180,7 @@ void guest::gone() {
   if (stop_asked_by_)
     caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{title_, {}});
   else
-    caf::anon_send(where_.node, guest_left{where_.who, notices_});
+    caf::anon_send(where_.node, guest_left{{where_.who, where_.relation}, notices_});
   if (source_)
     where_.inbox->close(*source_);
   where_.node = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node that dialled us: one incarnation, its link, and our ends of the endpoints that it opened. It only
-// answers. When the link is lost the same incarnation may come back within a while on a new one; if it does
-// not, it is taken for dead and our QPs towards it are fenced and destroyed.
+// A node that dialled us: one relation of one incarnation, its link, and our ends of the endpoints that it
+// opened. It only answers. When the link is lost the same incarnation may come back within a while on a new
+// one; if it does not, it is taken for dead and our QPs towards it are fenced and destroyed.
 #pragma once
 
 #include "actors/endpoint.hpp"
@@ -13,6 +13,7 @@
 #include "actors/settings.hpp"
 #include "bootstrap/channel.hpp"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@ public:
   struct place {
     std::string name; ///< the node's own, for people
     bootstrap::incarnation who = 0;
+    std::uint32_t relation = 0; ///< `who` may have several links to us, by several of our addresses
     bootstrap::incarnation self = 0;
     bootstrap::channel* channel = nullptr;
     caf::actor node;

@@ -163,10 +163,10 @@ struct adopt_link {
   bootstrap::link_id link = 0;
   bootstrap::segment published;
 };
-/// guest -> node: this incarnation is gone, forget it.
+/// guest -> node: this caller is gone, forget it.
 struct guest_left {
-  bootstrap::incarnation who = 0;
-  receive_window notices; ///< what it got of them, in case that incarnation lives
+  bootstrap::caller who;
+  receive_window notices; ///< what it got of them, in case that process lives
 };
 /// guest -> itself: acknowledge all notices that came up to now; at most one under way.
 struct notice_ack {};

@@ -108,17 +108,19 @@ void node::greet(const control& m) {
     early_hellos_.push_back(m);
     return;
   }
-  auto& g = guests_[m.what.from];
+  const bootstrap::caller who{m.what.from, hello->relation};
+  auto& g = guests_[who];
   if (!g.handle) {
     guest::place p;
     p.name = hello->node;
-    p.who = m.what.from;
+    p.who = who.who;
+    p.relation = who.relation;
     p.self = where_.self;
     p.channel = where_.channel;
     p.node = me();
     p.devices = where_.devices;
     p.inbox = where_.inbox;
-    p.notices = departed_.take(m.what.from);
+    p.notices = departed_.take(who);
     g.object = std::make_shared<guest>(next_lane(), config_, watch_, std::move(p));
     g.handle = launch(g.object);
   }
@@ -138,10 +140,11 @@ void node::handle(guest_left& m) {
 void node::handle(import_peer& m) {
   if (stage_ != stage::running)
     return m.done(base::fail(base::reason::shutting_down, "transport", "it shuts down"));
-  auto& p = peers_[m.address];
+  auto& p = peers_[m.address]; // never erased: its place in the order of making is a name
   if (!p.handle) {
     peer::place w;
     w.address = m.address;
+    w.relation = static_cast<std::uint32_t>(peers_.size());
     w.self = where_.self;
     w.channel = where_.channel;
     w.node = me();

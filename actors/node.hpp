@@ -107,7 +107,7 @@ private:
   place where_;
   std::map<bootstrap::link_id, caf::actor> links_; ///< no actor yet: waits for its hello
   std::map<std::string, known_peer> peers_;        ///< by address
-  std::map<bootstrap::incarnation, known_guest> guests_;
+  std::map<bootstrap::caller, known_guest> guests_;
   departed_windows departed_{4096};
   std::vector<bootstrap::port_address> ports_;
   std::vector<bool> port_known_;

@@ -236,12 +236,12 @@ TEST_CASE("windows of senders that left come back, and the oldest is forgotten w
   for (bootstrap::incarnation who = 1; who <= 3; ++who) {
     receive_window w;
     w.take(who * 10, 1, [] { return true; });
-    d.keep(who, w);
+    d.keep({who, 1}, w);
   }
-  CHECK(d.take(1).session() == 0);
-  CHECK(d.take(2).upto() == 1);
-  CHECK(d.take(2).session() == 0);
-  CHECK(d.take(3).session() == 30);
+  CHECK(d.take({1, 1}).session() == 0);
+  CHECK(d.take({2, 1}).upto() == 1);
+  CHECK(d.take({2, 1}).session() == 0);
+  CHECK(d.take({3, 1}).session() == 30);
 }
 
 TEST_CASE("a full inbox refuses each sender by its share and all by the whole, and calls them when there is "

@@ -70,7 +70,7 @@ std::vector<send_window::given_up> send_window::restart(std::uint64_t session, b
   return gone;
 }
 
-void departed_windows::keep(bootstrap::incarnation who, const receive_window& what) {
+void departed_windows::keep(const bootstrap::caller& who, const receive_window& what) {
   if (what.session() == 0)
     return;
   if (windows_.size() >= capacity_)
@@ -78,7 +78,7 @@ void departed_windows::keep(bootstrap::incarnation who, const receive_window& wh
   windows_.emplace_back(who, what);
 }
 
-receive_window departed_windows::take(bootstrap::incarnation who) {
+receive_window departed_windows::take(const bootstrap::caller& who) {
   const auto at =
       std::find_if(windows_.begin(), windows_.end(), [&](const auto& w) { return w.first == who; });
   if (at == windows_.end())

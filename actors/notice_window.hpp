@@ -68,7 +68,7 @@ private:
   std::size_t cursor_ = 0;    ///< next to be sent on this link
 };
 
-/// The receiver's half, for one incarnation of a sender.
+/// The receiver's half, for one relation of one incarnation of a sender.
 class receive_window {
 public:
   enum class arrival : std::uint8_t {
@@ -118,13 +118,13 @@ private:
 class departed_windows {
 public:
   explicit departed_windows(std::size_t capacity) : capacity_(capacity) {}
-  void keep(bootstrap::incarnation who, const receive_window& what);
+  void keep(const bootstrap::caller& who, const receive_window& what);
   /// The window of a sender that came back; a fresh one when nothing is known of it.
-  receive_window take(bootstrap::incarnation who);
+  receive_window take(const bootstrap::caller& who);
 
 private:
   std::size_t capacity_;
-  std::deque<std::pair<bootstrap::incarnation, receive_window>> windows_;
+  std::deque<std::pair<bootstrap::caller, receive_window>> windows_;
 };
 
 } // namespace actor_rdma::actors

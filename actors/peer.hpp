@@ -47,6 +47,7 @@ public:
   };
   struct place {
     std::string address;
+    std::uint32_t relation = 0; ///< our number for this address, in every hello to it
     bootstrap::incarnation self = 0;
     bootstrap::channel* channel = nullptr;
     caf::actor node;

@@ -157,6 +157,7 @@ void peer::handle(link_closed& m) {
 void peer::greet() {
   bootstrap::hello h;
   h.node = config_.node;
+  h.relation = where_.relation;
   h.features = config_.notices ? bootstrap::feature_notices : 0;
   send(h);
   dial_timer_ = env().arm(env().now() + config_.connect_deadline, *this, dial_token);

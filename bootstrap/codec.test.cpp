@@ -112,6 +112,16 @@ TEST_CASE("unknown keys are skipped wherever they stand and whatever they hold")
   CHECK(*received == message{1, 0xaaaa, 2, ping{99}});
 }
 
+TEST_CASE("a hello of an older peer, which names no relation, is one of relation 0") {
+  const auto bytes = by_hand("hello", [](packer& pk) {
+    pk.pack_map(4);
+    pk.pack("node").pack("n").pack("build_id").pack("b").pack("features").pack(1u).pack("auth").pack("");
+  });
+  const auto received = decode(view(bytes));
+  REQUIRE(received.has_value());
+  CHECK(*received == message{1, 0xaaaa, 2, hello{"n", "b", 1, "", 0}});
+}
+
 TEST_CASE("a missing field is refused by name") {
   CHECK(complaint(by_hand("ping", [](packer& pk) { pk.pack_map(0); })) == "ping.token: missing");
   msgpack::sbuffer empty;

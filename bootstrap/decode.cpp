@@ -7,6 +7,7 @@
 #include "bootstrap/field_trail.hpp"
 #include "bootstrap/wire_fields.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <type_traits>
@@ -97,6 +98,13 @@ public:
   void operator()(const char* key, T& into) {
     read(key, [&](const msgpack::object& value) { get(value, into); });
   }
+  /// Absent, the field keeps its default.
+  template <class T>
+  void optional(const char* key, T& into) {
+    const msgpack::object_kv* begin = map_.ptr;
+    if (std::any_of(begin, begin + map_.size, [key](const auto& entry) { return is_key(entry, key); }))
+      (*this)(key, into);
+  }
   void text(const char* key, std::string& into) { (*this)(key, into); }
   void up_to(const char* key, std::uint32_t& into, std::uint32_t bound) {
     read(key,
@@ -128,7 +136,7 @@ public:
     const msgpack::object* found = nullptr;
     for (std::uint32_t i = 0; i < map_.size; ++i) {
       const auto& entry = map_.ptr[i];
-      if (entry.key.type != msgpack::type::STR || view_of(entry.key.via.str) != key)
+      if (!is_key(entry, key))
         continue;
       if (found) {
         trail_.fail("appears twice");
@@ -142,6 +150,10 @@ public:
   }
 
 private:
+  static bool is_key(const msgpack::object_kv& entry, std::string_view key) {
+    return entry.key.type == msgpack::type::STR && view_of(entry.key.via.str) == key;
+  }
+
   template <class F>
   void read(const char* key, F&& take) {
     if (!trail_.ok())

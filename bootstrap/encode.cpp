@@ -28,6 +28,10 @@ struct field_counter {
   void operator()(const char*, const T&) {
     ++count;
   }
+  template <class T>
+  void optional(const char*, const T&) {
+    ++count;
+  }
   void text(const char*, const std::string&) { ++count; }
   void up_to(const char*, std::uint32_t, std::uint32_t) { ++count; }
   template <class T>
@@ -65,6 +69,10 @@ public:
     const field_trail::step into{trail_, key};
     put_string(key);
     put(value);
+  }
+  template <class T>
+  void optional(const char* key, const T& value) {
+    (*this)(key, value);
   }
   void text(const char* key, const std::string& value) {
     put_string(key);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two nodes say to each other over the control channel, as plain structs. The codec turns them into
 // msgpack maps and back; the actors only ever see these types. An endpoint is named by its initiator:
-// (initiator's incarnation, number). Only the side that opened an endpoint posts work on it, so that two
-// nodes which connect to each other at the same time need no tie-break. A message whose incarnations are not
-// those of the two living ends is dropped.
+// (initiator's incarnation, relation, number). Only the side that opened an endpoint posts work on it, so
+// that two nodes which connect to each other at the same time need no tie-break. A message whose incarnations
+// are not those of the two living ends is dropped.
 #pragma once
 
 #include "base/error.hpp"
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -88,7 +89,16 @@ struct hello {
   std::string build_id;
   std::uint64_t features = 0;
   std::string auth; ///< HMAC of the shared key, empty when none is configured
+  /// The dialling side's number for what it dials, the same on every new connection to it. Connections of one
+  /// incarnation with the same number follow each other; with different numbers they are strangers.
+  std::uint32_t relation = 0;
   friend bool operator==(const hello&, const hello&) = default;
+};
+/// Who dialled us: a process, by one of the addresses under which it may know us.
+struct caller {
+  incarnation who = 0;
+  std::uint32_t relation = 0;
+  friend auto operator<=>(const caller&, const caller&) = default;
 };
 /// Sent once after hello, and again whenever what it says has changed.
 struct publish {

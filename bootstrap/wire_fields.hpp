@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which fields every struct of messages.hpp has on the wire, written down once for the encoder and the
-// decoder. A visitor is called as v(key, field), v.text(key, field) for words that may be cut, v.up_to(key,
+// decoder. A visitor is called as v(key, field), v.optional(key, field) for a key that older peers do not
+// send, v.text(key, field) for words that may be cut, v.up_to(key,
 // number, bound), v.list(key, vector, bound) and v.binary(key, bytes, bound); v.check(holds, key, complaint)
 // states what must hold beyond types and bounds.
 #pragma once
@@ -72,6 +73,7 @@ void wire_fields(V& v, M& m) {
   v("build_id", m.build_id);
   v("features", m.features);
   v("auth", m.auth);
+  v.optional("relation", m.relation);
 }
 
 template <class V, like<publish> M>

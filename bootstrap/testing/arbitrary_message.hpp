@@ -23,6 +23,10 @@ public:
   void operator()(const char*, T& into) {
     fill(into);
   }
+  template <class T>
+  void optional(const char* key, T& into) {
+    (*this)(key, into);
+  }
   void text(const char*, std::string& into) { fill(into); }
   void up_to(const char*, std::uint32_t& into, std::uint32_t bound) {
     into = *rc::gen::inRange<std::uint32_t>(0, bound + 1);
