@@ -173,7 +173,7 @@ fault_run::trial_end fault_run::run_trial() {
     return trial_end::stopped;
   const auto from = r ? r->zero : begin;
   const auto until = r && r->first_reissue ? r->zero + *r->first_reissue : base::mono_clock::now();
-  if (sentinel_.worst(from - sentinel::period, until) > sentinel::tolerance)
+  if (sentinel_.worst(from - base::sentinel::period, until) > base::sentinel::tolerance)
     return trial_end::is_void;
   trial t;
   if (r) {

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/sentinel.hpp"
 #include "bench/event_collector.hpp"
 #include "bench/fault_plan.hpp"
 #include "bench/recovery.hpp"
-#include "bench/sentinel.hpp"
 #include "bench/settings.hpp"
 #include "verbs/soft/fabric.hpp"
 
@@ -83,7 +83,7 @@ private:
   std::string watcher_device_;
   std::uint64_t log_position_ = 0;
   base::time_point next_sample_{};
-  sentinel sentinel_;
+  base::sentinel sentinel_;
   fault_outcome outcome_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

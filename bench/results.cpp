@@ -91,7 +91,7 @@ std::string trials_text(const settings& what, const fault_outcome& f) {
   if (f.no_result)
     return fmt::format(
         "recovery      no result: {} of {} trials are void, because a 1 ms timer was more than {} late\n",
-        f.void_trials, run, time_text(sentinel::tolerance));
+        f.void_trials, run, time_text(base::sentinel::tolerance));
   std::string out =
       fmt::format("recovery      {} of {} trials, {} void\n", f.trials.size(), what.trials, f.void_trials);
   const auto line = [&](const char* name, const std::vector<double>& v) {
@@ -117,7 +117,7 @@ std::string recovery_text(const settings& what, const fault_outcome& f) {
   const auto ms = [](const std::optional<base::duration>& d) { return d ? ms_text(to_ms(*d)) : "never"; };
   out += fmt::format("  detected {}, first re-issue {}, full rate {}, {} QPs rebuilt\n", ms(r.detected),
                      ms(r.first_reissue), ms(r.full_rate), r.rebuilds);
-  if (f.lateness > sentinel::tolerance)
+  if (f.lateness > base::sentinel::tolerance)
     out +=
         fmt::format("  (the machine was busy: a 1 ms timer was {} late in between)\n", time_text(f.lateness));
   return out;

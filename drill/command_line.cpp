@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three commands.
+// The commands.
 #include "drill/command_line.hpp"
 
 #include "drill/explain.hpp"
 #include "drill/format/read.hpp"
+#include "drill/measure.hpp"
 #include "drill/pool.hpp"
 #include "drill/real/host_role.hpp"
 #include "drill/real/real_runner.hpp"
@@ -199,22 +200,35 @@ std::optional<scenario> read(const std::string& path, std::ostream& errors) {
   return std::nullopt;
 }
 
-int command_run(const wishes& w, std::ostream& output, std::ostream& errors) {
+/// Fewer than files if one could not be read.
+std::vector<scenario> read_all(const std::vector<std::string>& files, std::ostream& errors) {
   std::vector<scenario> all;
-  for (const auto& path : w.files)
+  for (const auto& path : files)
     if (auto s = read(path, errors))
       all.push_back(std::move(*s));
+  return all;
+}
+
+/// False, with complaints, if one of them cannot be played in real time.
+bool suit_real_time(const std::vector<scenario>& all, std::ostream& errors) {
+  bool good = true;
+  for (const auto& s : all)
+    for (const auto& complaint : refuse_in_real_time(s)) {
+      errors << s.path << ": " << complaint << '\n';
+      good = false;
+    }
+  return good;
+}
+
+int command_run(const wishes& w, std::ostream& output, std::ostream& errors) {
+  const auto all = read_all(w.files, errors);
   if (all.size() != w.files.size())
     return exit_usage;
   if (w.real) {
     bool good = !w.trace || (all.size() == 1 && w.seed);
     if (!good)
       errors << "actor-rdma-drill: --trace goes with one file and --seed\n";
-    for (const auto& s : all)
-      for (const auto& complaint : refuse_in_real_time(s)) {
-        errors << s.path << ": " << complaint << '\n';
-        good = false;
-      }
+    good = suit_real_time(all, errors) && good;
     return good ? run_in_real_time(all, w, output) : exit_usage;
   }
   if (!w.trace)
@@ -245,6 +259,14 @@ int command_list(const std::string& directory, std::ostream& output, std::ostrea
     else
       status = exit_usage;
   return status;
+}
+
+int command_measure(const std::vector<std::string>& files, const measure_wishes& w, std::ostream& output,
+                    std::ostream& errors) {
+  const auto all = read_all(files, errors);
+  if (all.size() != files.size() || (w.real && !suit_real_time(all, errors)))
+    return exit_usage;
+  return measure(all, w, output);
 }
 
 } // namespace
@@ -281,6 +303,19 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   std::string directory = "tests/scenarios";
   auto& list = *app.add_subcommand("list", "Name the scenarios below a directory");
   list.add_option("directory", directory, "Where to look")->capture_default_str();
+  std::vector<std::string> measured;
+  measure_wishes figures;
+  figures.jobs = std::max(1u, std::thread::hardware_concurrency());
+  auto& measuring =
+      *app.add_subcommand("measure", "Play scenarios many times, and print a table of their recovery times: "
+                                     "p50 / p99 / greatest, in ms");
+  measuring.add_option("files", measured, "Scenario files")->required();
+  measuring.add_option("--runs", figures.runs, "So many of each, not counting void ones")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  measuring.add_option("--jobs", figures.jobs, "Processes [the number of cores]")->check(CLI::Range(1, 1024));
+  measuring.add_flag("--real", figures.real, "In real time, one run after the other");
+  measuring.add_flag("--json", figures.json, "One JSON object for each file, on a line");
   std::string file;
   auto& explained = *app.add_subcommand("explain", "Say in words what a scenario does and what is checked");
   explained.add_option("file", file, "Scenario file")->required();
@@ -295,6 +330,8 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
     return command_list(directory, output, errors);
   if (run.parsed())
     return command_run(w, output, errors);
+  if (measuring.parsed())
+    return command_measure(measured, figures, output, errors);
   const auto s = read(file, errors);
   if (!s)
     return exit_usage;

@@ -79,6 +79,14 @@ struct event_fact {
 struct fault_fact {
   base::duration at{};
   std::string text;
+  std::size_t which = 0; ///< its place in the scenario
+  bool is_over = false;  ///< it was undone
+};
+
+/// The machine let a thread wait that had to run: only in real time.
+struct gap_fact {
+  base::duration at{};
+  base::duration lasted{};
 };
 
 /// A decision of a rule of the software NIC.
@@ -142,6 +150,7 @@ struct run_facts {
   std::vector<event_fact> made_qps; ///< subject: the device; one for each QP made
   std::vector<log_fact> log;        ///< at info and above
   std::vector<progress_fact> progress;
+  std::vector<gap_fact> machine_gaps;
   std::vector<std::string> trace;
   std::uint64_t fingerprint = 0;
   std::uint64_t steps = 0;

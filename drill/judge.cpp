@@ -4,6 +4,7 @@
 
 #include "drill/checks/expectations.hpp"
 #include "drill/checks/invariants.hpp"
+#include "drill/checks/recovery.hpp"
 #include "drill/checks/statistics.hpp"
 
 #include <algorithm>
@@ -103,9 +104,15 @@ verdict judge(const scenario& what, const run_facts& facts) {
     v.findings.push_back({check_class::unfinished, "end", "the run", *facts.unfinished, {}});
   for (auto& f : check_invariants(what, facts))
     v.findings.push_back(std::move(f));
-  if (!facts.unfinished)
-    for (auto& f : check_expectations(what, facts))
+  if (!facts.unfinished) {
+    v.figures = figures_of(what, facts);
+    for (auto& f : check_expectations(what, facts, v.figures))
       v.findings.push_back(std::move(f));
+  }
+  v.is_void = std::any_of(what.expect.begin(), what.expect.end(), [&](const expect_spec& e) {
+    const auto* kind = find_expect_kind(e.kind);
+    return kind != nullptr && kind->is_time_of_recovery && is_void(facts, e.fault, e.traffic);
+  });
   v.status = status_of(v.findings);
   if (v.status != exit_good)
     v.report = tell(what, facts, v.findings);

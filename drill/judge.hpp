@@ -7,6 +7,7 @@
 #include "drill/scenario.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct verdict {
   double virtual_ms = 0; ///< of real time, if it is in_real_time
   bool in_real_time = false;
   std::vector<std::string> not_checked;
+  std::vector<std::optional<double>> figures; ///< of the file's expectations, in their order
+  bool is_void = false; ///< in real time: the machine kept threads waiting while a recovery was measured
 };
 
 verdict judge(const scenario& what, const run_facts& facts);

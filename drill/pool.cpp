@@ -23,12 +23,16 @@ namespace {
 using json = nlohmann::json;
 
 json to_json(const verdict& v) {
+  json figures = json::array();
+  for (const auto& f : v.figures)
+    figures.push_back(f ? json(*f) : json());
   json findings = json::array();
   for (const auto& f : v.findings)
     findings.push_back({static_cast<int>(f.what), f.check, f.about, f.text});
-  return {{"status", v.status},        {"findings", findings},         {"report", v.report},
-          {"transfers", v.transfers},  {"fingerprint", v.fingerprint}, {"steps", v.steps},
-          {"virtual_ms", v.virtual_ms}};
+  return {{"status", v.status},           {"findings", findings},
+          {"report", v.report},           {"transfers", v.transfers},
+          {"fingerprint", v.fingerprint}, {"steps", v.steps},
+          {"virtual_ms", v.virtual_ms},   {"figures", figures}};
 }
 
 verdict from_json(const json& j, std::uint64_t seed) {
@@ -46,6 +50,8 @@ verdict from_json(const json& j, std::uint64_t seed) {
   v.fingerprint = j.at("fingerprint").get<std::uint64_t>();
   v.steps = j.at("steps").get<std::uint64_t>();
   v.virtual_ms = j.at("virtual_ms").get<double>();
+  for (const auto& f : j.at("figures"))
+    v.figures.push_back(f.is_null() ? std::nullopt : std::optional{f.get<double>()});
   return v;
 }
 

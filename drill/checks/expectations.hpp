@@ -21,12 +21,17 @@ struct expect_kind {
   std::vector<std::string> statuses; ///< those that `status` can be
   /// Nothing: there is nothing to compute it from, which is a failure of its own.
   std::function<std::optional<double>(const expect_spec&, const run_facts&)> figure;
+  /// A time of the machine as well as of the transport: in real time it is measured, not judged.
+  bool is_time_of_recovery = false;
 };
 
 const std::vector<expect_kind>& expect_kinds();
 const expect_kind* find_expect_kind(const std::string& name);
 std::string describe(const expect_spec& what);
-std::vector<finding> check_expectations(const scenario& what, const run_facts& facts);
+/// What each expectation of the file computes from a run, in their order.
+std::vector<std::optional<double>> figures_of(const scenario& what, const run_facts& facts);
+std::vector<finding> check_expectations(const scenario& what, const run_facts& facts,
+                                        const std::vector<std::optional<double>>& figures);
 /// The times at which the devices' byte counters have to be read for these expectations.
 std::vector<base::duration> sample_times(const scenario& what);
 

@@ -3,9 +3,11 @@
 #include "drill/format/read.hpp"
 
 #include "base/error.hpp"
+#include "drill/checks/expectations.hpp"
 #include "drill/format/tables.hpp"
 #include "verbs/soft/rules/rule.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -122,6 +124,11 @@ void check_names(const scenario& s, complaints& to) {
     check_host(s, where + ".host", e.host, to);
     check_device(s, where + ".device", e.device, to);
     check_traffic(s, where + ".traffic", e.traffic, to);
+    const auto* kind = find_expect_kind(e.kind);
+    if (kind != nullptr && kind->is_time_of_recovery && e.fault >= s.faults.size())
+      to.push_back(
+          fmt::format("{}.fault: there is no fault {}, accepted is its place in faults, from 0 to {}", where,
+                      e.fault, std::max<std::size_t>(s.faults.size(), 1) - 1));
   }
 }
 

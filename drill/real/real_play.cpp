@@ -303,12 +303,14 @@ void real_play::plan_fault(const fault_spec& what) {
 void real_play::do_fault(const fault_spec& what,
                          const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
                          const char* prefix) {
+  const auto at = now(); // what is done takes effect at once or later, never before
   const auto text = prefix + find_fault_kind(what.kind)->words(what);
   trace(now(), "fault: " + text);
   if (const auto done = act(what, stage_); !done)
     fail(
         fmt::format("fault \"{}\" at {} ms cannot be done: {}", text, now() / 1ms, done.error().to_string()));
-  facts_.faults.push_back({now(), text});
+  facts_.faults.push_back(
+      {at, text, static_cast<std::size_t>(&what - what_.faults.data()), prefix != std::string_view{}});
   facts_.last_fault = now();
   for (auto& r : rails_)
     r.carried.reset();
@@ -365,6 +367,8 @@ bool real_play::run() {
   if (!good)
     each_flow([](real_flow& f) { f.look_again(); }); // what is open is among the facts too
   facts_.ended = now();
+  for (const auto& d : sentinel_.delays())
+    facts_.machine_gaps.push_back({d.due - zero_, d.came - d.due});
   return good;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/random.hpp"
+#include "base/sentinel.hpp"
 #include "drill/facts.hpp"
 #include "drill/fault_kinds.hpp"
 #include "drill/real/event_loop.hpp"
@@ -95,6 +96,7 @@ private:
   bool shutting_down_ = false;
   std::uint64_t log_next_ = 0;
   counters at_start_;
+  base::sentinel sentinel_;
 };
 
 } // namespace actor_rdma::drill

@@ -305,12 +305,14 @@ void play::plan_fault(const fault_spec& what) {
 void play::do_fault(const fault_spec& what,
                     const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
                     const char* prefix) {
+  const auto at = now();
   const auto text = prefix + find_fault_kind(what.kind)->words(what);
   stage_.cluster().world().trace("fault: " + text);
   if (const auto done = act(what, stage_); !done && failure_.empty())
     failure_ = fmt::format("fault \"{}\" at {} ms cannot be done: {}", text,
                            now() / std::chrono::milliseconds{1}, done.error().to_string());
-  facts_.faults.push_back({now(), text});
+  facts_.faults.push_back(
+      {at, text, static_cast<std::size_t>(&what - what_.faults.data()), prefix != std::string_view{}});
   facts_.last_fault = now();
   for (auto& r : rails_)
     r.carried.reset();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sentinel's loop.
-#include "bench/sentinel.hpp"
+#include "base/sentinel.hpp"
 
 #include <algorithm>
 #include <ctime>
 
 #include <sys/prctl.h>
 
-namespace actor_rdma::bench {
+namespace actor_rdma::base {
 
 sentinel::sentinel() : thread_([this] { loop(); }) {}
 
@@ -21,9 +21,14 @@ void sentinel::begin() {
   delays_.clear();
 }
 
-base::duration sentinel::worst(base::time_point from, base::time_point until) const {
+std::vector<sentinel::delay> sentinel::delays() const {
   std::lock_guard lock(mutex_);
-  base::duration worst{};
+  return delays_;
+}
+
+duration sentinel::worst(time_point from, time_point until) const {
+  std::lock_guard lock(mutex_);
+  duration worst{};
   for (const auto& d : delays_)
     if (d.came >= from && d.due <= until)
       worst = std::max(worst, d.came - d.due);
@@ -32,7 +37,7 @@ base::duration sentinel::worst(base::time_point from, base::time_point until) co
 
 void sentinel::loop() {
   ::prctl(PR_SET_TIMERSLACK, 1UL); // of 50 us by default
-  auto due = base::mono_clock::now();
+  auto due = mono_clock::now();
   while (!stopping_.load(std::memory_order_relaxed)) {
     due += period;
     const auto ns = due.time_since_epoch().count();
@@ -40,7 +45,7 @@ void sentinel::loop() {
     at.tv_sec = ns / 1'000'000'000;
     at.tv_nsec = ns % 1'000'000'000;
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
-    const auto came = base::mono_clock::now();
+    const auto came = mono_clock::now();
     if (came - due > tolerance) {
       std::lock_guard lock(mutex_);
       delays_.push_back({due, came});
@@ -49,4 +54,4 @@ void sentinel::loop() {
   }
 }
 
-} // namespace actor_rdma::bench
+} // namespace actor_rdma::base

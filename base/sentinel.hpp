@@ -10,13 +10,13 @@
 #include <thread>
 #include <vector>
 
-namespace actor_rdma::bench {
+namespace actor_rdma::base {
 
 class sentinel {
 public:
-  static constexpr base::duration period = std::chrono::milliseconds{1};
+  static constexpr duration period = std::chrono::milliseconds{1};
   /// Later than this it voids what was measured meanwhile.
-  static constexpr base::duration tolerance = std::chrono::milliseconds{5};
+  static constexpr duration tolerance = std::chrono::milliseconds{5};
 
   sentinel();
   ~sentinel();
@@ -25,20 +25,22 @@ public:
 
   /// Forgets what was.
   void begin();
+  /// A time in which it had to run and did not, longer than the tolerance.
+  struct delay {
+    time_point due;
+    time_point came;
+  };
+  std::vector<delay> delays() const;
   /// The worst delay that touches the time from `from` to `until`.
-  base::duration worst(base::time_point from, base::time_point until) const;
+  duration worst(time_point from, time_point until) const;
 
 private:
-  struct delay {
-    base::time_point due;
-    base::time_point came;
-  };
   void loop();
 
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;
-  std::vector<delay> delays_; ///< those above the tolerance
+  std::vector<delay> delays_;
   std::thread thread_;
 };
 
-} // namespace actor_rdma::bench
+} // namespace actor_rdma::base
