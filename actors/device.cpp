@@ -222,6 +222,15 @@ std::uint32_t device::room_for_qps(std::uint32_t wrs) const noexcept {
   return (static_cast<std::uint32_t>(parts_.cq.capacity()) - cq_reserved_) / wrs;
 }
 
+std::uint8_t device::take_reads(std::uint8_t wanted) noexcept {
+  constexpr std::uint32_t share = 8;
+  const auto left = parts_.max_served_reads - std::min(parts_.max_served_reads, served_reads_);
+  const auto most = std::min<std::uint32_t>(wanted, std::max(1u, left / share));
+  const auto taken = static_cast<std::uint8_t>(std::min(most, left));
+  served_reads_ += taken;
+  return taken;
+}
+
 void device::remove_qp(std::uint16_t index, std::uint32_t wrs) {
   qps_.at(index) = nullptr;
   cq_reserved_ -= wrs;
@@ -241,8 +250,10 @@ void device::dig(const std::shared_ptr<qp_incarnation>& dead) {
       number_, [dead] { destroy_qp(*dead); },
       [self = shared(this), dead] {
         dead->being_destroyed = false;
-        if (dead->destroyed)
-          std::erase(self->undead_, dead); // else once more at the next reading of the port
+        if (!dead->destroyed)
+          return; // once more at the next reading of the port
+        self->give_reads(std::exchange(dead->reads, std::uint8_t{0}));
+        std::erase(self->undead_, dead);
       });
 }
 
@@ -290,7 +301,11 @@ void device::on_async(const verbs::async_event& event) {
     return;
   }
   switch (event.type) {
-  case IBV_EVENT_PORT_ERR: raise(device_event::port_down, "async event: port error"); break;
+  case IBV_EVENT_PORT_ERR:
+    raise(device_event::port_down, "async event: port error");
+    if (machine_.state() == device_state::paused)
+      next_read(config_.port_poll); // until then it was read at the pace of a port that works
+    break;
   case IBV_EVENT_PORT_ACTIVE: raise(device_event::port_up, "async event: port active"); break;
   case IBV_EVENT_LID_CHANGE:
   case IBV_EVENT_GID_CHANGE:
@@ -335,6 +350,7 @@ void device::port_read(const port_reading& seen) {
   next_read(machine_.state() == device_state::active ? 10 * config_.port_poll : config_.port_poll);
   if (seen.failure.why != base::reason::none)
     return raise(device_event::read_failed, seen.failure.to_string());
+  port_rate_ = seen.bytes_per_second; // width and speed change with the members of a bond
   if (!seen.up)
     return raise(device_event::port_down, "the port is down");
   gid_wish wish;
@@ -369,7 +385,6 @@ void device::adopt(const port_reading& seen, const gid_choice& choice) {
   address_.gid_type = choice.chosen.type;
   gid_index_ = choice.chosen.index;
   gids_ = seen.gids;
-  port_rate_ = seen.bytes_per_second;
   if (!news)
     return;
   observe::event e;

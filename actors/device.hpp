@@ -51,6 +51,8 @@ struct open_device {
   std::span<std::uint64_t> landing; ///< this device's places, one per QP
   verbs::memory_region probe_mr;
   std::uint32_t max_read_depth = 1;
+  std::uint32_t max_send_wrs = UINT32_MAX;     ///< of one QP
+  std::uint32_t max_served_reads = UINT32_MAX; ///< at once, by all QPs together
   std::uint64_t max_region_bytes = UINT64_MAX; ///< of one memory region
 
   static constexpr std::uint8_t port_number = 1;
@@ -89,6 +91,11 @@ public:
   void remove_qp(std::uint16_t index, std::uint32_t wrs);
   /// How many QPs of this kind add_qp() would take now.
   std::uint32_t room_for_qps(std::uint32_t wrs) const noexcept;
+  /// How many READs at once another QP may serve, at most `wanted`. Where the device has little it gets a
+  /// small share of what is left, so that many can connect. 0: nothing is left. give_reads() when it is
+  /// destroyed.
+  std::uint8_t take_reads(std::uint8_t wanted) noexcept;
+  void give_reads(std::uint8_t reads) noexcept { served_reads_ -= reads; }
   /// Takes over the end of a QP that its actor has no more use for, and tries until it is destroyed.
   void bury(const std::shared_ptr<qp_incarnation>& dead);
   const verbs::completion_queue& cq() const noexcept { return parts_.cq; }
@@ -156,6 +163,7 @@ private:
   std::vector<qp*> qps_;                                ///< by index; nullptr: free
   std::vector<std::shared_ptr<qp_incarnation>> undead_; ///< being destroyed
   std::uint32_t cq_reserved_ = 0;
+  std::uint32_t served_reads_ = 0; ///< at once, by the QPs that there are
   std::uint64_t stale_completions_ = 0;
   std::uint64_t async_events_ = 0;
   std::uint64_t other_ports_events_ = 0;

@@ -112,6 +112,10 @@ base::expected<open_device> open_device::open(const verbs::provider& table, ibv_
     return base::fail(limits.error());
   d.max_region_bytes = limits->max_mr_size;
   d.max_read_depth = static_cast<std::uint32_t>(std::max(1, limits->max_qp_rd_atom));
+  if (limits->max_qp_wr > 0)
+    d.max_send_wrs = static_cast<std::uint32_t>(limits->max_qp_wr);
+  if (limits->max_res_rd_atom > 0)
+    d.max_served_reads = static_cast<std::uint32_t>(limits->max_res_rd_atom);
   auto pd = verbs::protection_domain::alloc(d.ctx);
   if (!pd)
     return base::fail(pd.error());

@@ -144,8 +144,10 @@ void endpoint::handle(qp_report& m) {
     failures_told_.clear();
     q.suspect = false;
     q.ready_since = env().now();
-    if (!where_.initiator)
+    if (!where_.initiator) {
+      q.local.read_depth = m.reads;
       answer_ready();
+    }
     break;
   case qp_step::held:
     q.usable = false;
@@ -167,7 +169,7 @@ void endpoint::handle(qp_report& m) {
   case qp_step::fencing:
     q.works_no_more();
     if (where_.initiator)
-      owe_retire(q, m.generation);
+      owe_retire(q, m.generation, std::move(m.cause));
     else if (!q.wanted && !q.retired_owed)
       q.retired_owed = m.generation; // unasked: the initiator would have to find out by itself
     break;
@@ -217,7 +219,7 @@ void endpoint::handle(device_changed& m) {
 void endpoint::handle(peer_link& m) {
   if (stopping_ && !m.dead)
     return;
-  link_ = m.link;
+  const bool other_link = std::exchange(link_, m.link) != m.link;
   if (m.memory) {
     const auto before = std::exchange(memory_, m.memory);
     const auto at = where_.peer_device_number;
@@ -228,6 +230,8 @@ void endpoint::handle(peer_link& m) {
     peer_died();
     return;
   }
+  if (other_link && where_.initiator)
+    void_requests();
   if (m.link == 0)
     return raise(endpoint_event::peer_lost, "the control link is down");
   if (m.owner != peer_) {
@@ -238,6 +242,14 @@ void endpoint::handle(peer_link& m) {
     if (q.retire_generation != q.settled_generation)
       send_retire(q);
   raise(endpoint_event::peer_connected, "the control link is up");
+}
+
+/// What was asked on a link that broke is never answered: it is asked again on the next one instead of being
+/// waited for.
+void endpoint::void_requests() {
+  for (auto& q : members_)
+    if (!q.idle && !q.usable && !q.suspect && !q.ending && !q.gone)
+      fence(q, "the control link broke during the handshake");
 }
 
 void endpoint::peer_died() {

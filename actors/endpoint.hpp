@@ -70,6 +70,7 @@ private:
     std::uint16_t retire_generation = 0;
     std::uint16_t settled_generation = 0;
     base::time_point retire_since{};
+    std::string retire_cause;
     // acceptor: what the peer asked for
     std::optional<bootstrap::qp_address> wanted;
     bool answer_with_rebuilt = false;
@@ -96,6 +97,10 @@ private:
   void reconsider();
 
   // initiator
+  /// A peer may come back, or publish again, with fewer devices.
+  bool publishes_the_device() const noexcept {
+    return memory_ && where_.peer_device_number < memory_->published.devices.size();
+  }
   void begin();
   void fit_to_room();
   void numbers_ready();
@@ -104,10 +109,11 @@ private:
   void on_message(const bootstrap::retired& m);
   void on_message(const bootstrap::reject& m);
   void connect_member(member& q, const bootstrap::port_address& port, const bootstrap::qp_address& peer);
-  void owe_retire(member& q, std::uint16_t generation);
+  void owe_retire(member& q, std::uint16_t generation, std::string cause);
   void settle(member& q, std::uint16_t generation, bool confirmed);
   void send_retire(const member& q);
   void retire_overdue();
+  void void_requests();
   void peer_died();
   void fail_attempt(member& q, const std::string& why);
   void back_off(member& q);

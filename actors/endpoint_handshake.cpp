@@ -82,7 +82,8 @@ void endpoint::numbers_ready() {
     return;
   bootstrap::connect c;
   c.endpoint = where_.number;
-  c.local = local_toward(memory_ ? memory_->published.devices[where_.peer_device_number] : peer_port_);
+  c.local = local_toward(publishes_the_device() ? memory_->published.devices[where_.peer_device_number]
+                                                : peer_port_);
   c.peer_device = where_.peer_device;
   for (auto& q : members_)
     q.local = c.local;
@@ -94,7 +95,7 @@ void endpoint::numbers_ready() {
 
 void endpoint::connect_member(member& q, const bootstrap::port_address& port,
                               const bootstrap::qp_address& peer) {
-  if (peer.generation != q.generation || q.idle || !memory_)
+  if (peer.generation != q.generation || q.idle || !publishes_the_device())
     return;
   settle(q, static_cast<std::uint16_t>(peer.generation - 1), true); // it fenced every older generation first
   qp_connect c;
@@ -150,11 +151,12 @@ void endpoint::on_message(const bootstrap::reject& m) {
 
 // -- initiator: remote fences ---------------------------------------------------------------------
 
-void endpoint::owe_retire(member& q, std::uint16_t generation) {
+void endpoint::owe_retire(member& q, std::uint16_t generation, std::string cause) {
   if (q.settled_generation == generation)
     return;
   q.retire_generation = generation;
   q.retire_since = env().now();
+  q.retire_cause = std::move(cause);
   if (peer_ == 0)
     return settle(q, generation, true); // dead: its memory is gone
   send_retire(q);
@@ -168,7 +170,7 @@ void endpoint::send_retire(const member& q) {
   r.endpoint = where_.number;
   r.qp_index = index_of(q);
   r.generation = q.retire_generation;
-  r.cause = cause_;
+  r.cause = q.retire_cause;
   send(std::move(r));
 }
 
@@ -302,6 +304,8 @@ void endpoint::answer_ready() {
   a.endpoint = where_.number;
   a.local = members_.front().local;
   for (auto& q : members_) {
+    a.local.read_depth =
+        std::min(a.local.read_depth, q.local.read_depth); // one figure stands for all of them
     a.qps.push_back(*q.created);
     q.wanted.reset();
   }

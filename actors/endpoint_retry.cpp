@@ -4,6 +4,7 @@
 #include "actors/qp.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,15 +74,19 @@ void endpoint::note_failure(const member& q, const std::string& why) {
 void endpoint::schedule_retry() {
   if (stopping_)
     return;
-  auto next = base::time_point::max();
+  // The first connect takes all QPs together: before the last of them may try there is nothing to do, and to
+  // look earlier would be to look without a pause.
+  std::optional<base::time_point> next;
   for (const auto& q : members_)
     if (q.idle && !q.left_out)
-      next = std::min(next, q.not_before);
-  if (next == base::time_point::max())
+      next = !next          ? q.not_before
+             : established_ ? std::min(*next, q.not_before)
+                            : std::max(*next, q.not_before);
+  if (!next)
     return;
   if (retry_timer_ != deadline_id::none)
     env().cancel(retry_timer_);
-  retry_timer_ = env().arm(next, *this, static_cast<std::uint64_t>(timer::retry));
+  retry_timer_ = env().arm(*next, *this, static_cast<std::uint64_t>(timer::retry));
 }
 
 } // namespace actor_rdma::actors

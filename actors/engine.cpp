@@ -2,9 +2,30 @@
 // Spawning of a node's actors and the way into them from outside.
 #include "actors/engine.hpp"
 
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace actor_rdma::actors {
+
+namespace {
+
+/// Ledgers, queues and credit count with one depth: the device with the shortest send queues bounds it.
+settings fitted(settings config, const std::vector<open_device>& devices) {
+  for (const auto& d : devices) {
+    const auto fits = std::bit_floor(std::max(2u, d.max_send_wrs) - 1); // one more is for the probe
+    if (fits >= config.send_queue_depth)
+      continue;
+    base::log(base::level::warn, "device", "{} takes {} WRs of one QP: send queues have {} instead of {}",
+              d.ctx.name(), d.max_send_wrs, fits, config.send_queue_depth);
+    config.send_queue_depth = fits;
+  }
+  return config;
+}
+
+} // namespace
 
 /// Carries what happens on links from the channel's thread to the node actor.
 class engine::link_router final : public bootstrap::channel_handler {
@@ -26,7 +47,7 @@ private:
 };
 
 engine::engine(parts from)
-    : config_(std::move(from.config)), self_(from.self), watch_(std::move(from.events)),
+    : config_(fitted(std::move(from.config), from.devices)), self_(from.self), watch_(std::move(from.events)),
       channel_(std::move(from.channel)), router_(std::make_unique<link_router>()),
       view_(std::make_shared<buffer_view>()),
       inbox_(from.inbox ? std::move(from.inbox) : std::make_shared<notice_inbox>(config_.notice_inbox)) {

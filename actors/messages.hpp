@@ -113,6 +113,7 @@ struct qp_report {
   std::uint16_t generation = 0;
   bootstrap::qp_address address;
   bool wrote = false;       ///< fencing: WRITEs were out
+  std::uint8_t reads = 0;   ///< ready: how many READs the QP serves at once
   std::uint32_t served = 0; ///< successful completions of work of this generation
   std::string cause;
 };

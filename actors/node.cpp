@@ -102,8 +102,10 @@ void node::greet(const control& m) {
     return refuse_link(m.link, m.what.from, bootstrap::reject_code::shutting_down,
                        config_.node + " is shutting down");
   if (m.what.to != 0 && m.what.to != where_.self)
-    return refuse_link(m.link, m.what.from, bootstrap::reject_code::wrong_incarnation,
-                       config_.node + " has been restarted: it is not the incarnation that was asked for");
+    return refuse_link(
+        m.link, m.what.from, bootstrap::reject_code::wrong_incarnation,
+        fmt::format("{} is {:#x}, and {:#x} was asked for: it has been restarted, or is another one",
+                    config_.node, where_.self, m.what.to));
   if (!ports_known()) { // it begins in milliseconds: what we publish names every port
     early_hellos_.push_back(m);
     return;

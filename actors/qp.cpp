@@ -297,6 +297,8 @@ void qp::report(qp_step step) {
     r.address.psn = born_->psn;
     r.address.generation = generation_;
   }
+  if (step == qp_step::ready)
+    r.reads = born_->reads;
   r.served = served_;
   r.cause = cause_;
   caf::anon_send(where_.endpoint, std::move(r));

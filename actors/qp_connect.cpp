@@ -34,14 +34,15 @@ void keep_failure(qp_incarnation& qp, const base::expected<void>& outcome) {
 
 } // namespace
 
-link_parameters parameters_of(const device& dev, const qp_connect& peer, const settings& config) {
+link_parameters parameters_of(const device& dev, const qp_connect& peer, std::uint8_t served_reads,
+                              const settings& config) {
   link_parameters p;
   p.peer = peer.peer;
   p.local = peer.local;
   p.peer_port = peer.peer_port;
   p.gid_index = dev.gid_index_of(peer.local);
   p.mtu = std::min(peer.local.mtu, peer.peer_port.mtu);
-  p.max_dest_reads = peer.local.read_depth;
+  p.max_dest_reads = served_reads;
   p.max_reads = std::min(peer.local.read_depth, peer.peer_port.read_depth);
   p.timeout = config.qp_timeout;
   p.retry_count = config.retry_count;
@@ -64,6 +65,16 @@ void make_qp(const device& dev, std::uint32_t depth, qp_incarnation& out) {
     return;
   }
   out.pair = std::move(*made);
+  if (init.cap.max_send_wr < depth) {
+    out.failure = {
+        base::reason::resource,
+        "QP",
+        dev.name(),
+        {},
+        {},
+        fmt::format("a send queue of {} was asked for, and one of {} was made", depth, init.cap.max_send_wr)};
+    return;
+  }
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.pkey_index = 0;

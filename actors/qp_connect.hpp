@@ -21,6 +21,8 @@ class device;
 struct qp_incarnation {
   verbs::queue_pair pair;
   std::uint32_t psn = 0; ///< first PSN that we send
+  std::uint8_t reads =
+      0; ///< on the lane: what it serves at once, taken from its device until it is destroyed
   base::error failure{base::reason::none};
   bool destroyed = false;       ///< ibv_destroy_qp returned 0, or there never was one
   bool buried = false;          ///< on the lane: the device has taken over its end
@@ -39,7 +41,8 @@ struct link_parameters {
   std::uint8_t timeout = 12;
   std::uint8_t retry_count = 7;
 };
-link_parameters parameters_of(const device& dev, const qp_connect& peer, const settings& config);
+link_parameters parameters_of(const device& dev, const qp_connect& peer, std::uint8_t served_reads,
+                              const settings& config);
 
 /// RESET -> INIT.
 void make_qp(const device& dev, std::uint32_t depth, qp_incarnation& out);

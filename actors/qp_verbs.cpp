@@ -46,9 +46,18 @@ void qp::created(const std::shared_ptr<qp_incarnation>& born) {
 }
 
 void qp::connect() {
+  // An initiator's QP serves no READs: only initiators post.
+  if (!where_.initiator) {
+    born_->reads = device_->take_reads(device_->address().read_depth);
+    if (born_->reads == 0)
+      return abandon_with(device_->name() +
+                          " serves as many reads at once as it can, none are left for another QP");
+  }
   env().run_slow(
       device_->number(),
-      [born = born_, link = parameters_of(*device_, peer_, config_)] { connect_qp(*born, link); },
+      [born = born_, link = parameters_of(*device_, peer_, born_->reads, config_)] {
+        connect_qp(*born, link);
+      },
       [self = shared(this), born = born_] { self->guarded([&] { self->connected(born); }); });
 }
 
@@ -240,6 +249,8 @@ void qp::destroyed(const std::shared_ptr<qp_incarnation>& gone) {
     return;
   }
   quarantined_ = false;
+  if (gone)
+    device_->give_reads(std::exchange(gone->reads, std::uint8_t{0}));
   ledger_.retire_all(wr_end::flushed, [&](const slice& s, wr_end how) { give_back(s, how); });
   flush_ended();
   note(observe::event_kind::fenced, "no WR of this generation can touch our memory", generation_,

@@ -58,6 +58,22 @@ TEST_CASE("entries that do not adjoin, are unequal or belong to others stay apar
   CHECK(m->find(3060, 20)); // a chunk of its own is a range of its own
 }
 
+TEST_CASE("E-18: a buffer whose region begins at address 0 is found from its first byte to its last") {
+  bootstrap::segment s;
+  s.buffers = {entry(1, 0, 4096, {10}), entry(1, 4096, 100, {20}), entry(2, UINT64_MAX - 99, 99, {30})};
+  const auto m = make_remote_memory(5, s);
+  REQUIRE(m->ranges.size() == 2);
+  CHECK(m->find(0, 1) == 0U);
+  CHECK(m->find(0, 4196) == 0U);
+  CHECK(m->ranges[0].rkey(0, 0) == 10);
+  CHECK(m->ranges[0].rkey(4195, 0) == 20);
+  CHECK(m->ranges[0].to_border(0) == 4096);
+  CHECK(!m->find(0, 4197));
+  CHECK(!m->find(4196, 1));
+  CHECK(m->find(UINT64_MAX - 1, 1) == 1U);
+  CHECK(!m->find(UINT64_MAX - 1, 2)); // a range that wraps is nobody's
+}
+
 TEST_CASE("a buffer is registered whole where it fits, and else in whole pages that every device takes") {
   CHECK(chunk_bytes_for(7 << 20, {UINT64_MAX, UINT64_MAX}) == 7 << 20);
   CHECK(chunk_bytes_for(7 << 20, {2 << 20, UINT64_MAX}) == 2 << 20);

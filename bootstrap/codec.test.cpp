@@ -99,7 +99,7 @@ TEST_CASE("the sample messages cover every type and every field goes round") {
   }
 }
 
-TEST_CASE("unknown keys are skipped wherever they stand and whatever they hold") {
+TEST_CASE("C-20: unknown keys are skipped wherever they stand and whatever they hold") {
   const auto bytes = by_hand("ping", [](packer& pk) {
     pk.pack_map(4);
     pk.pack("later").pack_map(1).pack(7).pack_array(2).pack_nil().pack(1.5);

@@ -50,7 +50,7 @@ void mutate(std::vector<std::uint8_t>& bytes, base::rng& random) {
 
 } // namespace
 
-TEST_CASE("every truncated prefix of every message is refused") {
+TEST_CASE("C-20: every truncated prefix of every message is refused") {
   for (const auto& bytes : sample_bytes()) {
     for (std::size_t size = 0; size < bytes.size(); ++size) {
       // A copy of exactly that size lets the address sanitizer see a read behind its end.

@@ -66,7 +66,7 @@ TEST_CASE("a large message arrives whole") {
   CHECK(server.heard.events(kind::message)[0].content == sent);
 }
 
-TEST_CASE("IPv6 and host names work, and an address that is none says why") {
+TEST_CASE("D-15: IPv6 and host names work, and an address that is none says why") {
   tcp_node server{{}, "[::1]:0"};
   CHECK(server.address.rfind("[::1]:", 0) == 0);
   tcp_node client;

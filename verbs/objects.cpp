@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
 
 namespace actor_rdma::verbs {
 
@@ -34,6 +36,16 @@ base::reason reason_of(int error) {
   }
 }
 
+/// What regions and queues take is locked memory. Above the limit of the process the kernel says ENOMEM and
+/// no more, in containers often at 64 KiB or 8 MiB.
+std::string memlock_hint() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return {};
+  return fmt::format(" (the process may lock {} KiB of memory in all, RLIMIT_MEMLOCK)",
+                     limit.rlim_cur / 1024);
+}
+
 base::error failed(const char* call, const std::string& device, int error) {
   base::error e;
   e.why = reason_of(error);
@@ -41,6 +53,14 @@ base::error failed(const char* call, const std::string& device, int error) {
   e.device = device;
   e.what = call;
   e.sys_errno = error;
+  return e;
+}
+
+/// The same of a call that locks memory.
+base::error failed_to_lock(const char* call, const std::string& device, int error) {
+  auto e = failed(call, device, error);
+  if (error == ENOMEM)
+    e.what += memlock_hint();
   return e;
 }
 
@@ -211,7 +231,7 @@ base::expected<memory_region> memory_region::reg(const protection_domain& pd, vo
                                                  int access) {
   ibv_mr* const mr = pd.table().reg_mr(pd.get(), addr, length, access);
   if (mr == nullptr)
-    return base::fail(failed("ibv_reg_mr", pd.device(), errno));
+    return base::fail(failed_to_lock("ibv_reg_mr", pd.device(), errno));
   return memory_region{pd.table(), mr, pd.device(), pd.gone()};
 }
 
@@ -277,7 +297,7 @@ base::expected<completion_queue> completion_queue::create(const context& ctx, in
                                                           const completion_channel& channel) {
   ibv_cq* const cq = ctx.table().create_cq(ctx.get(), capacity, nullptr, channel.get(), 0);
   if (cq == nullptr)
-    return base::fail(failed("ibv_create_cq", ctx.name(), errno));
+    return base::fail(failed_to_lock("ibv_create_cq", ctx.name(), errno));
   return completion_queue{ctx.table(), cq, ctx.name(), ctx.gone()};
 }
 
@@ -304,7 +324,7 @@ base::expected<queue_pair> queue_pair::create(const protection_domain& pd, ibv_q
   init.qp_type = IBV_QPT_RC;
   ibv_qp* const qp = pd.table().create_qp(pd.get(), &init);
   if (qp == nullptr)
-    return base::fail(failed("ibv_create_qp", pd.device(), errno));
+    return base::fail(failed_to_lock("ibv_create_qp", pd.device(), errno));
   return queue_pair{pd.table(), qp, pd.device(), pd.gone()};
 }
 

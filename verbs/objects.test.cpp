@@ -2,11 +2,15 @@
 // What the owners over verbs objects promise beyond the calls that they wrap.
 #include "verbs/soft/testing/rig.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 using namespace actor_rdma;
 using namespace actor_rdma::verbs;
@@ -37,4 +41,35 @@ TEST_CASE("an async event is acknowledged when it is handed out, so that its que
     rig.host_a->verbs().ack_async_event(&late);
   }
   CHECK(destroyed.get());
+}
+
+TEST_CASE("E-08: what locks memory names the limit when there is no memory, and only then") {
+  pair_rig rig{soft::nic_mode::immediate};
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_MEMLOCK, &before) == 0);
+  const auto limited = [&](rlim_t bytes) {
+    rlimit l = before;
+    l.rlim_cur = bytes;
+    return setrlimit(RLIMIT_MEMLOCK, &l) == 0;
+  };
+  std::vector<std::byte> block(4096);
+  const auto refused = [&](const char* error) {
+    REQUIRE(rig.net->add_rule(std::string("dev=a/soft0 verb=reg_mr,create_cq,create_qp count=3 do=errno:") +
+                              error));
+    const auto region = memory_region::reg(rig.a->pd, block.data(), block.size(), IBV_ACCESS_LOCAL_WRITE);
+    const auto cq = completion_queue::create(rig.a->ctx, 16, rig.a->channel);
+    ibv_qp_init_attr init{};
+    const auto qp = queue_pair::create(rig.a->pd, init);
+    REQUIRE_FALSE((region || cq || qp));
+    return region.error().to_string() + cq.error().to_string() + qp.error().to_string();
+  };
+  REQUIRE(limited(std::min<rlim_t>(before.rlim_max, 64 * 1024)));
+  const auto said = refused("ENOMEM");
+  std::size_t named = 0;
+  for (auto at = said.find("64 KiB of memory in all, RLIMIT_MEMLOCK"); at != std::string::npos;
+       at = said.find("64 KiB of memory in all, RLIMIT_MEMLOCK", at + 1))
+    ++named;
+  CHECK(named == 3);
+  CHECK(refused("EINVAL").find("MEMLOCK") == std::string::npos);
+  CHECK(setrlimit(RLIMIT_MEMLOCK, &before) == 0);
 }

@@ -177,7 +177,8 @@ void real_play::make_flows() {
 std::size_t real_play::expected_qps() const {
   std::size_t n = 0;
   for (const auto& [from, to] : pairs_)
-    n += what_.host(from)->nics().size() * what_.host(from)->config.qps_per_endpoint;
+    n += std::max(what_.host(from)->nics().size(), what_.host(to)->nics().size()) *
+         what_.host(from)->config.qps_per_endpoint;
   return n;
 }
 

@@ -202,7 +202,8 @@ std::size_t play::expected_qps() const {
   std::size_t n = 0;
   for (const auto& t : what_.traffic)
     if (pairs.insert({t.from, t.to}).second)
-      n += what_.host(t.from)->nics().size() * what_.host(t.from)->config.qps_per_endpoint;
+      n += std::max(what_.host(t.from)->nics().size(), what_.host(t.to)->nics().size()) *
+           what_.host(t.from)->config.qps_per_endpoint;
   return n;
 }
 

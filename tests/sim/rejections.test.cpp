@@ -6,6 +6,7 @@
 #include <functional>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace actor_rdma;
 using namespace std::chrono_literals;
@@ -125,7 +126,9 @@ TEST_CASE("an acceptor names the device that it does not have") {
   CHECK(b.stop());
 }
 
-TEST_CASE("a link that does not begin with hello, or asks for another incarnation, is refused and closed") {
+TEST_CASE(
+    "C-23: a link that does not begin with hello, or asks for another incarnation, is refused in words that "
+    "name both") {
   sim::cluster c(3);
   auto& b = c.add(named("b"));
   c.world().run_for(10ms);
@@ -142,6 +145,9 @@ TEST_CASE("a link that does not begin with hello, or asks for another incarnatio
     y.say(hello(), 0x123456);
     REQUIRE(y.hears<bootstrap::reject>());
     CHECK(y.first<bootstrap::reject>()->code == bootstrap::reject_code::wrong_incarnation);
+    const auto& words = y.first<bootstrap::reject>()->text;
+    CHECK(words.find("0x123456") != std::string::npos);
+    CHECK(words.find(fmt::format("{:#x}", b.engine().self())) != std::string::npos);
     CHECK(c.world().run_until([&] { return y.closed; }, c.now() + 1s));
   }
   CHECK(b.stop());
@@ -204,5 +210,50 @@ TEST_CASE("published memory that the data path could not use is refused by name"
   REQUIRE(outcome->has_value());
   REQUIRE_FALSE((*outcome)->has_value());
   CHECK((*outcome)->error().why == base::reason::protocol);
+  CHECK(a.stop());
+}
+
+TEST_CASE("a peer that publishes fewer devices than before loses those rails and nothing else happens") {
+  sim::cluster c(6);
+  auto& a = c.add(named("a"));
+  played x(c, "x");
+  const auto publish = [&](std::size_t devices, std::uint64_t version, bootstrap::incarnation to) {
+    bootstrap::publish p;
+    p.published.version = version;
+    for (std::size_t i = 0; i < devices; ++i) {
+      bootstrap::port_address port;
+      port.device = fmt::format("soft{}", i);
+      port.mtu = 1024;
+      port.read_depth = 1;
+      p.published.devices.push_back(port);
+    }
+    p.published.probe_rkeys.assign(devices, 1);
+    x.say(p, to);
+  };
+  std::size_t asked = 0;
+  x.answer = [&](const bootstrap::message& m) {
+    if (std::holds_alternative<bootstrap::hello>(m.what)) {
+      x.say(hello(), m.from);
+      publish(2, 1, m.from);
+    }
+    const auto* wanted = std::get_if<bootstrap::connect>(&m.what);
+    if (wanted == nullptr || ++asked < 2)
+      return;
+    publish(1, 2, m.from); // and then it agrees all the same
+    for (std::uint32_t endpoint = 1; endpoint <= 2; ++endpoint) {
+      bootstrap::accept yes;
+      yes.endpoint = endpoint;
+      yes.local = {"soft0", {}, 0, 2, 1024, 1};
+      yes.qps = wanted->qps;
+      x.say(yes, m.from);
+    }
+  };
+  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
+  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  REQUIRE(c.world().run_until([&] { return asked >= 2; }, c.now() + 1s));
+  REQUIRE((outcome->has_value() && (*outcome)->has_value()));
+  c.world().run_for(3s);
+  CHECK((**outcome)->view->memory()->published.devices.size() == 1);
+  CHECK(a.count(observe::event_kind::attempt_failed) > 0);
   CHECK(a.stop());
 }
