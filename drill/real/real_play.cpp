@@ -168,6 +168,8 @@ void real_play::make_flows() {
     after.sizes = {32 * 1024};
     after.batch = what_.host(t.from)->nics().size() * 2;
     after.depth = 2;
+    // A rail that was slow once gets some again after half a second: no need for full speed until then.
+    after.rate_per_s = 2000;
     after.repeat_until = base::duration::max();
     after.deadline = t.deadline;
     make_flow(after, true);

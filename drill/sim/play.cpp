@@ -191,6 +191,8 @@ void play::make_flows() {
     after.sizes = {32 * 1024};
     after.batch = ours * 2;
     after.depth = 2;
+    // A rail that was slow once gets some again after half a second: no need for full speed until then.
+    after.rate_per_s = 2000;
     after.repeat_until = base::duration::max();
     after.deadline = t.deadline;
     after_flows_.emplace_back(after, place(after), true);
