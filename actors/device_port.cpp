@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 namespace actor_rdma::actors {
 
 namespace {
@@ -111,6 +113,15 @@ base::expected<open_device> open_device::open(const verbs::provider& table, ibv_
   if (!limits)
     return base::fail(limits.error());
   d.max_region_bytes = limits->max_mr_size;
+  if (limits->max_mr_size < sizeof(probe_page)) {
+    base::error e;
+    e.why = base::reason::unsupported;
+    e.layer = "device";
+    e.device = d.ctx.name();
+    e.what = fmt::format("its memory regions have at most {} bytes (max_mr_size), probes need one of {}",
+                         limits->max_mr_size, sizeof(probe_page));
+    return base::fail(std::move(e));
+  }
   d.max_read_depth = static_cast<std::uint32_t>(std::max(1, limits->max_qp_rd_atom));
   if (limits->max_qp_wr > 0)
     d.max_send_wrs = static_cast<std::uint32_t>(limits->max_qp_wr);

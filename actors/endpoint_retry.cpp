@@ -71,6 +71,8 @@ void endpoint::note_failure(const member& q, const std::string& why) {
   note(observe::event_kind::attempt_failed, fmt::format("#{}: {}", index_of(q), why), 0, at);
 }
 
+/// The first connect takes all QPs together, so it waits for the last of them: a timer for an earlier one
+/// would find nothing to do and be armed again at once, without an end.
 void endpoint::schedule_retry() {
   if (stopping_)
     return;
@@ -78,7 +80,7 @@ void endpoint::schedule_retry() {
   // look earlier would be to look without a pause.
   std::optional<base::time_point> next;
   for (const auto& q : members_)
-    if (q.idle && !q.left_out)
+    if (q.idle && !q.gone && !q.left_out)
       next = !next          ? q.not_before
              : established_ ? std::min(*next, q.not_before)
                             : std::max(*next, q.not_before);

@@ -6,11 +6,11 @@
 #include "base/random.hpp"
 #include "base/spsc_ring.hpp"
 #include "base/wake_gate.hpp"
+#include "tests/support/environment.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -34,8 +34,7 @@ constexpr auto lost_after = 10s;
 constexpr auto time_limit = 60s;
 
 std::uint64_t pushes_wanted() {
-  const char* text = std::getenv("ACTOR_RDMA_GATE_PUSHES");
-  return text ? std::strtoull(text, nullptr, 10) : default_pushes;
+  return actor_rdma::tests::whole_number("ACTOR_RDMA_GATE_PUSHES", default_pushes);
 }
 
 struct result {

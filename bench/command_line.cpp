@@ -2,6 +2,7 @@
 // The options of each role.
 #include "bench/command_line.hpp"
 
+#include "base/command_line.hpp"
 #include "base/units.hpp"
 #include "bench/text.hpp"
 #include "transport/transport.hpp"
@@ -202,6 +203,7 @@ std::variant<settings, int> parse_command_line(int argc, const char* const* argv
   loopback
       .add_option("--compare", s.compare, "Run actor and raw alternately, so many pairs, and compare them")
       ->check(CLI::Range(1, 1000));
+  base::refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -2,6 +2,7 @@
 // The commands.
 #include "drill/command_line.hpp"
 
+#include "base/command_line.hpp"
 #include "drill/explain.hpp"
 #include "drill/format/read.hpp"
 #include "drill/measure.hpp"
@@ -87,6 +88,13 @@ struct tally {
   }
 };
 
+/// What the lines about a file's runs begin with: several files may have one id.
+std::string name_of(const scenario& s, const std::vector<scenario>& all) {
+  const bool is_alone =
+      std::none_of(all.begin(), all.end(), [&](const auto& x) { return &x != &s && x.id == s.id; });
+  return is_alone ? s.id : fmt::format("{} ({})", s.id, s.path);
+}
+
 void print_json(std::ostream& out, const scenario& s, const verdict& v) {
   nlohmann::json findings = nlohmann::json::array();
   for (const auto& f : v.findings)
@@ -138,9 +146,9 @@ int run_in_real_time(const std::vector<scenario>& all, const wishes& w, std::ost
       if (w.json)
         print_json(out, s, v);
       else
-        out << (v.report.empty()
-                    ? fmt::format("{}: seed {} is well in real time: {}\n", s.id, seed, counts(v.transfers))
-                    : v.report)
+        out << (v.report.empty() ? fmt::format("{}: seed {} is well in real time: {}\n", name_of(file, all),
+                                               seed, counts(v.transfers))
+                                 : v.report)
             << fmt::format("  not checked with --real: {}\n", fmt::join(v.not_checked, ", ")) << std::flush;
     }
   }
@@ -175,8 +183,8 @@ int run_many(const std::vector<scenario>& all, const wishes& w, std::ostream& ou
     else if (!v.report.empty() && sum.failed <= shown_failures)
       out << v.report << std::flush;
     if (--left[t.what] == 0 && !w.json)
-      out << fmt::format("{}: {} of {} seeds well; {}\n", t.what->id, sum.runs - sum.failed, sum.runs,
-                         counts(sum.transfers))
+      out << fmt::format("{}: {} of {} seeds well; {}\n", name_of(*t.what, all), sum.runs - sum.failed,
+                         sum.runs, counts(sum.transfers))
           << std::flush;
   });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
@@ -319,6 +327,7 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   std::string file;
   auto& explained = *app.add_subcommand("explain", "Say in words what a scenario does and what is checked");
   explained.add_option("file", file, "Scenario file")->required();
+  base::refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

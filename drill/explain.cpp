@@ -7,6 +7,8 @@
 #include "drill/checks/statistics.hpp"
 #include "drill/fault_kinds.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace actor_rdma::drill {
@@ -85,6 +87,9 @@ std::string explain(const scenario& what) {
   text += "\nwhat this file expects\n";
   for (const auto& e : what.expect)
     text += "  " + drill::describe(e) + "\n";
+  for (const auto& k : expect_kinds())
+    if (std::any_of(what.expect.begin(), what.expect.end(), [&](const auto& e) { return e.kind == k.name; }))
+      text += fmt::format("  ({}: {})\n", k.name, k.meaning);
   if (what.expect.empty())
     text += "  nothing of its own\n";
   text += "\nwhat is checked in every run\n";

@@ -110,6 +110,20 @@ key<T> choice(std::string name, std::string T::*member, const std::vector<std::s
           }};
 }
 
+/// Bytes of a path's MTU; M is std::uint32_t.
+template <class T>
+key<T> mtu(std::string name, std::uint32_t T::*member) {
+  constexpr const char* accepts = "one of 256, 512, 1024, 2048, 4096";
+  return {std::move(name), accepts, [=](const value& v, T& into) {
+            for (const auto bytes : {256u, 512u, 1024u, 2048u, 4096u})
+              if (v.node() == bytes) {
+                into.*member = bytes;
+                return;
+              }
+            v.refuse(accepts);
+          }};
+}
+
 /// Bytes: a whole number, or a text with a unit ("64K").
 inline std::optional<std::uint64_t> bytes_of(const value& v, std::uint64_t low, std::uint64_t high) {
   std::optional<std::uint64_t> n;

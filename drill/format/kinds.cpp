@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of faults and expectations: one table each, of which every kind takes a part.
+#include "bootstrap/messages.hpp"
 #include "drill/checks/expectations.hpp"
 #include "drill/fault_kinds.hpp"
 #include "drill/format/keys.hpp"
@@ -8,6 +9,8 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
+#include <variant>
 
 namespace actor_rdma::drill::format {
 
@@ -87,11 +90,54 @@ std::vector<std::string> causes() {
   return all;
 }
 
+template <std::size_t... I>
+std::vector<std::string> names_of_bodies(std::index_sequence<I...>) {
+  return {bootstrap::type_name(bootstrap::body{std::in_place_index<I>})...};
+}
+
+std::vector<std::string> message_types() {
+  return names_of_bodies(std::make_index_sequence<std::variant_size_v<bootstrap::body>>{});
+}
+
 std::vector<std::string> event_kinds() {
   std::vector<std::string> all;
   for (unsigned i = 0; i <= static_cast<unsigned>(observe::event_kind::internal_fault); ++i)
     all.emplace_back(to_string(static_cast<observe::event_kind>(i)));
   return all;
+}
+
+/// What is said of a fault's time has to mean something.
+void check_when(const value& from, const fault_kind& kind, const fault_spec& f) {
+  const auto says = [&](const char* key) { return from.node().contains(key); };
+  if (says("at_ms") == says("after_completions"))
+    from.complain("needs either at_ms or after_completions");
+  for (const auto* key : {"spread_ms", "times", "every_ms"})
+    if (says(key) && says("after_completions"))
+      from.complain_at(key, "goes with at_ms only");
+  if (says("traffic") && !says("after_completions") && !has(kind.must_have, "traffic"))
+    from.complain_at("traffic", "goes with after_completions only, for a " + kind.name);
+  if (says("after_completions"))
+    return;
+  if (f.times > 1 && !says("every_ms"))
+    from.complain_at("every_ms",
+                     "is missing, accepted is a number of milliseconds: the time from one to the next");
+  if (f.times == 1 && says("every_ms"))
+    from.complain_at("every_ms", "goes with times of 2 or more only");
+  if (f.times > 1 && says("every_ms") && f.lasts && *f.lasts >= f.every)
+    from.complain_at("for_ms", "must be shorter than every_ms");
+}
+
+/// A span that is empty has no figure, and bounds that exclude each other no run that keeps them.
+void check_expect(const value& from, const expect_spec& e) {
+  if (e.before && *e.before <= e.after)
+    from.complain_at("before_ms", "must be after after_ms");
+  if (e.base_before && *e.base_before <= e.base_after)
+    from.complain_at("base_before_ms", "must be after base_after_ms");
+  if (!e.at_least && !e.at_most && !e.equals)
+    from.complain("needs at_least, at_most or equals");
+  if ((e.at_least && e.at_most && *e.at_least > *e.at_most) ||
+      (e.equals && ((e.at_least && *e.at_least > *e.equals) || (e.at_most && *e.at_most < *e.equals))))
+    from.complain("at_least, at_most and equals exclude each other");
 }
 
 } // namespace
@@ -121,9 +167,9 @@ const key_table<fault_spec>& fault_keys() {
            return v.refuse("an address, like 10.0.0.1 or fe80::1");
          into.gid = v.node().get<std::string>();
        }},
-      whole("mtu", &f::mtu, 256, 4096),
+      mtu("mtu", &f::mtu),
       whole("messages", &f::messages, 1, 1'000'000),
-      text("message", &f::message, "the type of a control message"),
+      choice("message", &f::message, message_types()),
       text("text", &f::text),
       text("rule", &f::rule, "a rule of the software NIC"),
       choice("event", &f::event, words_of(verbs::soft::event_words())),
@@ -180,15 +226,7 @@ void read_fault(const value& from, std::vector<fault_spec>& into) {
   if (kind->rules && is_complete)
     for (const auto& r : kind->rules(f))
       check_rule(from, f.verb.empty() ? (f.rule.empty() ? "kind" : "rule") : "verb", r);
-  if (from.node().contains("at_ms") == from.node().contains("after_completions"))
-    from.complain("needs either at_ms or after_completions");
-  if (f.times > 1 && f.every.count() == 0)
-    from.complain_at("every_ms",
-                     "is missing, accepted is a number of milliseconds: the time from one to the next");
-  if (f.times > 1 && f.after_completions)
-    from.complain_at("times", "goes with at_ms only");
-  if (f.times > 1 && f.lasts && *f.lasts >= f.every)
-    from.complain_at("for_ms", "must be shorter than every_ms");
+  check_when(from, *kind, f);
   into.push_back(std::move(f));
 }
 
@@ -204,8 +242,7 @@ void read_expect(const value& from, std::vector<expect_spec>& into) {
   need(from, kind->must_have, kind->name);
   if (!e.status.empty() && !has(kind->statuses, e.status))
     from.member("status").refuse("one of " + listed(kind->statuses));
-  if (!e.at_least && !e.at_most && !e.equals)
-    from.complain("needs at_least, at_most or equals");
+  check_expect(from, e);
   into.push_back(std::move(e));
 }
 

@@ -96,10 +96,66 @@ TEST_CASE("everything that is wrong is told at once") {
   CHECK(read.error().size() == 2);
 }
 
-TEST_CASE("a file without an end is refused by its length") {
+TEST_CASE("what is no regular file is refused by its kind") {
   const auto read = read_scenario("/dev/zero");
   REQUIRE_FALSE(read.has_value());
-  CHECK(has(read.error().front(), "/dev/zero: longer than 4194304 bytes"));
+  CHECK(read.error().front() == "/dev/zero: is a device, not a regular file");
+}
+
+TEST_CASE("a fault's words and times that mean nothing are refused") {
+  const auto fault = [](const std::string& rest) { return R"("faults": [{ )" + rest + " }]"; };
+  const std::string drop = R"("kind": "control_drop", "from": "a", "to": "b", "at_ms": 5)";
+  CHECK(has(complaint(fault(drop + R"(, "message": "conect")")),
+            "faults[0].message: is \"conect\", accepted is one of hello, publish, connect, accept"));
+  CHECK(with(fault(drop + R"(, "message": "noticed")")).has_value());
+  const std::string hang = R"("kind": "hang", "device": "a/soft0", )";
+  CHECK(has(complaint(fault(hang + R"("at_ms": 5, "every_ms": 10)")), "faults[0].every_ms: goes with times"));
+  CHECK(has(complaint(fault(hang + R"("at_ms": 5, "times": 1, "every_ms": 10)")), "goes with times"));
+  CHECK(has(complaint(fault(hang + R"("at_ms": 5, "times": 3)")), "faults[0].every_ms: is missing"));
+  CHECK(has(complaint(fault(hang + R"("at_ms": 5, "traffic": "main")")),
+            "faults[0].traffic: goes with after_completions only"));
+  CHECK(has(complaint(fault(hang + R"("after_completions": 5, "spread_ms": 10)")),
+            "faults[0].spread_ms: goes with at_ms only"));
+  CHECK(has(complaint(fault(hang + R"("after_completions": 5, "times": 2)")),
+            "faults[0].times: goes with at_ms"));
+  CHECK(has(complaint(fault(R"("kind": "mtu", "device": "a/soft0", "mtu": 1500, "at_ms": 5)")),
+            "faults[0].mtu: is 1500, accepted is one of 256, 512, 1024, 2048, 4096"));
+}
+
+TEST_CASE("an expectation that no run or every run keeps is refused") {
+  const auto expect = [](const std::string& rest) {
+    return R"("expect": [{ "kind": "latency_ratio", )" + rest + " }]";
+  };
+  CHECK(has(complaint(expect(R"("at_most": 2, "after_ms": 5, "before_ms": 5)")),
+            "expect[0].before_ms: must be after after_ms"));
+  CHECK(has(complaint(expect(R"("at_most": 2, "base_after_ms": 5, "base_before_ms": 4)")),
+            "expect[0].base_before_ms: must be after base_after_ms"));
+  CHECK(has(complaint(expect(R"("at_most": 2, "at_least": 3)")), "expect[0]: at_least, at_most and equals"));
+  CHECK(has(complaint(expect(R"("at_most": 2, "equals": 3)")), "expect[0]: at_least, at_most and equals"));
+}
+
+TEST_CASE("hosts and networks with which nothing could come up are refused") {
+  const auto hosts = [](const std::string& a, const std::string& rest) {
+    const auto read =
+        parse_scenario(R"({ "id": "x", "title": "y", "hosts": [{ "name": "a", "devices": )" + a +
+                       R"( }, { "name": "b" }], "traffic": [{ "from": "a", "to": "b" }])" + rest + "}");
+    REQUIRE_FALSE(read.has_value());
+    CHECK(read.error().size() == 1);
+    return read.error().front();
+  };
+  CHECK(has(hosts("[]", ""), "hosts[0].devices: is [], accepted is a list of objects, at least one"));
+  CHECK(
+      has(hosts(R"([{ "latency_us": 1e7 }])", ""),
+          "hosts[0].devices[0].latency_us: is 10000000.0, accepted is a number of microseconds, 0 to 50000"));
+  const std::string there = R"({ "from": "a", "to": "b", "latency_us": )";
+  CHECK(has(complaint(R"("control": [)" + there + "2e6 }]"),
+            "control[0].latency_us: is 2000000.0, accepted is a number of microseconds, 0 to 1000000"));
+  CHECK(has(complaint(R"("control": [)" + there + "5 }, " + there + "6 }]"),
+            "control[1]: the direction from a to b is there twice"));
+  const auto slow = R"("control": [)" + there + R"(8e5 }, { "from": "b", "to": "a", "latency_us": 7e5 }])";
+  CHECK(has(complaint(slow), "control: a round trip between a and b takes 1500 ms, accepted is less than the "
+                             "connect_deadline_ms of a, 1500"));
+  CHECK(with(slow + R"(, "settings": { "connect_deadline_ms": 2000 })").has_value());
 }
 
 TEST_CASE("a file that cannot be read is named") {
@@ -141,4 +197,7 @@ TEST_CASE("the example of the documentation is a scenario, and can be said in wo
   const auto words = explain(*read);
   CHECK(has(words, "a/soft0 hangs, for 1000 ms"));
   CHECK(has(words, "no late byte"));
+  CHECK(
+      has(words,
+          "  (device_bytes: bytes of the requests that the device made in this time; a target's are none)"));
 }

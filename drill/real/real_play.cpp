@@ -4,6 +4,7 @@
 
 #include "drill/checks/expectations.hpp"
 #include "drill/checks/statistics.hpp"
+#include "drill/set_up.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -147,11 +148,8 @@ void real_play::make_flow(const traffic_spec& spec, bool is_after_traffic) {
 }
 
 void real_play::make_rails(const traffic_spec& spec) {
-  const auto ours = what_.host(spec.from)->nics().size();
-  const auto theirs = what_.host(spec.to)->nics().size();
-  for (std::size_t i = 0; i < ours; ++i)
-    rails_.push_back(
-        {fmt::format("{}/soft{}", spec.from, i), fmt::format("{}/soft{}", spec.to, i % theirs), 0, {}});
+  for (const auto& [from, to] : rails_of(what_, spec.from, spec.to))
+    rails_.push_back({from, to, 0, {}});
 }
 
 void real_play::make_flows() {
@@ -166,7 +164,7 @@ void real_play::make_flows() {
     after.from = t.from;
     after.to = t.to;
     after.sizes = {32 * 1024};
-    after.batch = what_.host(t.from)->nics().size() * 2;
+    after.batch = rails_of(what_, t.from, t.to).size() * 2;
     after.depth = 2;
     // A rail that was slow once gets some again after half a second: no need for full speed until then.
     after.rate_per_s = 2000;
@@ -179,8 +177,7 @@ void real_play::make_flows() {
 std::size_t real_play::expected_qps() const {
   std::size_t n = 0;
   for (const auto& [from, to] : pairs_)
-    n += std::max(what_.host(from)->nics().size(), what_.host(to)->nics().size()) *
-         what_.host(from)->config.qps_per_endpoint;
+    n += rails_of(what_, from, to).size() * what_.host(from)->config.qps_per_endpoint;
   return n;
 }
 
@@ -235,7 +232,7 @@ bool real_play::come_up() {
   each_flow([](real_flow& f) { f.connect(); });
   const auto want = expected_qps();
   if (!turn_until([&] { return every_flow(&real_flow::is_ready) && usable_qps() >= want; }, until))
-    return not_up(fmt::format("{} of {} QPs were usable", usable_qps(), want));
+    return not_up(fmt::format("{} of {} QPs were usable{}", usable_qps(), want, why_not_up(what_, facts_)));
   start_time();
   return true;
 }

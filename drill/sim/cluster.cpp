@@ -56,12 +56,29 @@ machine::machine(cluster& in, const node_options& how) : in_(in), how_(how), nam
       how_.nics.push_back(how.nic);
       how_.nics.back().name = fmt::format("soft{}", i);
     }
-  boot(name_);
 }
 
-void machine::boot(const std::string& address) {
+base::expected<void> machine::start() {
+  return boot(name_);
+}
+
+base::expected<void> machine::boot(const std::string& address) {
+  auto built = build(address);
+  if (built)
+    return built;
+  engine_.reset();
+  if (lane_ != nullptr)
+    in_.world_->kill(*lane_);
+  host_.reset();
+  if (built.error().device.find('/') == std::string::npos) // nobody knows whose soft0 it is
+    built.error().device.insert(0, name_ + (built.error().device.empty() ? "" : "/"));
+  return built;
+}
+
+base::expected<void> machine::build(const std::string& address) {
   auto host = in_.fabric_->attach(name_, how_.nics);
-  ACTOR_RDMA_ASSERT(host.has_value(), "the host attaches");
+  if (!host)
+    return base::fail(host.error());
   host_ = std::move(*host);
   verbs_ = watch_slow_calls(host_->verbs(), in_);
   actors::engine::parts p;
@@ -78,18 +95,22 @@ void machine::boot(const std::string& address) {
   };
   p.inbox = std::make_shared<actors::notice_inbox>(how_.config.notice_inbox, [this] { take_notices(); });
   const auto devices = verbs_.list_devices();
-  ACTOR_RDMA_ASSERT(devices.has_value(), "the host has devices");
+  if (!devices)
+    return base::fail(devices.error());
   auto probe = std::make_shared<actors::probe_page>();
   probe->incarnation = p.self;
   for (std::size_t i = 0; i < devices->size(); ++i) {
     auto open = actors::open_device::open(verbs_, (*devices)[i], probe, i, devices->size(), 8192);
-    ACTOR_RDMA_ASSERT(open.has_value(), "the device opens");
+    if (!open)
+      return base::fail(open.error());
     p.devices.push_back(std::move(*open));
   }
   engine_ = std::make_unique<actors::engine>(std::move(p));
   const auto listens = engine_->channel().listen(address);
-  ACTOR_RDMA_ASSERT(listens.has_value(), "the node listens");
+  if (!listens)
+    return base::fail(listens.error());
   address_ = *listens;
+  return {};
 }
 
 void machine::take_notices() {
@@ -110,9 +131,8 @@ void machine::kill() {
   blocks_.clear();
 }
 
-void machine::restart() {
-  if (!is_alive())
-    boot(address_);
+base::expected<void> machine::restart() {
+  return is_alive() ? base::expected<void>{} : boot(address_);
 }
 
 void machine::freeze(bool on) {
@@ -235,8 +255,18 @@ cluster::~cluster() {
 }
 
 machine& cluster::add(const node_options& how) {
+  const auto added = try_add(how);
+  ACTOR_RDMA_ASSERT(added.has_value(), "the node starts");
+  return **added;
+}
+
+base::expected<machine*> cluster::try_add(const node_options& how) {
   machines_.push_back(std::make_unique<machine>(*this, how));
-  return *machines_.back();
+  if (auto started = machines_.back()->start(); !started) {
+    machines_.pop_back();
+    return base::fail(started.error());
+  }
+  return machines_.back().get();
 }
 
 std::vector<verbs::soft::log_entry> cluster::log() const {

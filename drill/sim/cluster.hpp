@@ -36,6 +36,8 @@ class machine : public observe::event_sink {
 public:
   machine(cluster& in, const node_options& how);
   ~machine() override;
+  /// Attaches the devices and listens. Errors: as the fabric and the devices say.
+  base::expected<void> start();
 
   /// Registers and publishes fresh memory; runs the world until it is done.
   std::shared_ptr<actors::local_buffer> memory(std::size_t length, bool publish = true);
@@ -54,8 +56,8 @@ public:
 
   /// The process is gone at once, as by SIGKILL: actors, QPs and memory go without a word, links are reset.
   void kill();
-  /// A killed node again, as another process at the same address.
-  void restart();
+  /// A killed node again, as another process at the same address. Errors: as those of start().
+  base::expected<void> restart();
   /// SIGSTOP and SIGCONT. The devices go on.
   void freeze(bool on);
   bool is_alive() const noexcept { return engine_ != nullptr; }
@@ -77,7 +79,8 @@ public:
   std::function<void(const received_notice&)> notice_arrived;
 
 private:
-  void boot(const std::string& address);
+  base::expected<void> boot(const std::string& address);
+  base::expected<void> build(const std::string& address);
   void take_notices();
 
   cluster& in_;
@@ -97,7 +100,10 @@ public:
   explicit cluster(std::uint64_t seed);
   ~cluster();
 
+  /// With options that are known to be good.
   machine& add(const node_options& how);
+  /// The same with options of somebody else. Errors: as machine::start().
+  base::expected<machine*> try_add(const node_options& how);
   actors::sim_world& world() noexcept { return *world_; }
   verbs::soft::fabric& fabric() noexcept { return *fabric_; }
   const verbs::soft::fabric& fabric() const noexcept { return *fabric_; }

@@ -3,6 +3,7 @@
 #include "drill/sim/play.hpp"
 
 #include "drill/checks/expectations.hpp"
+#include "drill/set_up.hpp"
 #include "verbs/soft/rules/rule.hpp"
 
 #include <algorithm>
@@ -179,17 +180,15 @@ void play::make_flows() {
     flows_.emplace_back(t, place(t));
     if (what_.faults.empty() || !pairs.insert({t.from, t.to}).second)
       continue;
-    const auto ours = what_.host(t.from)->nics().size();
-    const auto theirs = what_.host(t.to)->nics().size();
-    for (std::size_t i = 0; i < ours; ++i)
-      rails_.push_back(
-          {fmt::format("{}/soft{}", t.from, i), fmt::format("{}/soft{}", t.to, i % theirs), 0, {}});
+    const auto rails = rails_of(what_, t.from, t.to);
+    for (const auto& [from, to] : rails)
+      rails_.push_back({from, to, 0, {}});
     traffic_spec after;
     after.name = fmt::format("(after the faults, {} to {})", t.from, t.to);
     after.from = t.from;
     after.to = t.to;
     after.sizes = {32 * 1024};
-    after.batch = ours * 2;
+    after.batch = rails.size() * 2;
     after.depth = 2;
     // A rail that was slow once gets some again after half a second: no need for full speed until then.
     after.rate_per_s = 2000;
@@ -204,12 +203,13 @@ std::size_t play::expected_qps() const {
   std::size_t n = 0;
   for (const auto& t : what_.traffic)
     if (pairs.insert({t.from, t.to}).second)
-      n += std::max(what_.host(t.from)->nics().size(), what_.host(t.to)->nics().size()) *
-           what_.host(t.from)->config.qps_per_endpoint;
+      n += rails_of(what_, t.from, t.to).size() * what_.host(t.from)->config.qps_per_endpoint;
   return n;
 }
 
 bool play::come_up() {
+  if (const auto& opened = stage_.opened(); !opened)
+    return give_up("set-up: " + opened.error().to_string());
   make_flows();
   for (auto* flows : {&flows_, &after_flows_})
     for (auto& f : *flows)
@@ -230,8 +230,8 @@ bool play::come_up() {
     return usable() >= want;
   };
   if (!step_until(ready, stage_.cluster().now() + come_up_patience))
-    return give_up(fmt::format("set-up: {} of {} QPs were usable after {} s, before any fault", usable(),
-                               want, come_up_patience.count()));
+    return give_up(fmt::format("set-up: {} of {} QPs were usable after {} s, before any fault{}", usable(),
+                               want, come_up_patience.count(), why_not_up(what_, facts_)));
   const auto old_zero = zero_;
   zero_ = stage_.cluster().now();
   for (auto& e : facts_.events)

@@ -82,3 +82,37 @@ TEST_CASE("an expectation that does not hold and a run that does not end are tol
       parsed(hosts + R"("faults": [{ "kind": "link_up", "device": "a/soft0", "at_ms": 200 }])");
   CHECK(judge(endless, play(endless, 1)).status == exit_unfinished);
 }
+
+TEST_CASE("a set-up that a device's limits prevent says which, and what is needed") {
+  const auto refusal = [](const std::string& limits) {
+    const auto s = parsed(R"("hosts": [{ "name": "a", "devices": [{ "limits": )" + limits +
+                          R"( }] }, { "name": "b" }], "traffic": [{ "from": "a", "to": "b" }])");
+    const auto facts = play(s, 1);
+    return facts.unfinished.value_or("it came up");
+  };
+  CHECK(refusal(R"({ "max_mr_size": 1024 })") ==
+        "set-up: device: its memory regions have at most 1024 bytes (max_mr_size), probes need one of 135168 "
+        "(device a/soft0)");
+  const auto few = refusal(R"({ "max_qp": 2 })");
+  CHECK(few.find("set-up: 2 of 4 QPs were usable") == 0);
+  CHECK(few.find("ibv_create_qp (device soft0): Cannot allocate memory") != std::string::npos);
+  CHECK(few.find("; a/soft0: max_qp is 2, this file's traffic needs 4") != std::string::npos);
+  CHECK(refusal(R"({ "max_qp_wr": 100 })").find("max_qp_wr is 100, this file's traffic needs 257") !=
+        std::string::npos);
+  CHECK(refusal(R"({ "max_mr": 1 })").find("max_mr is 1, this file's traffic needs 2") != std::string::npos);
+  CHECK(refusal(R"({ "max_res_rd_atom": 8 })").find("max_res_rd_atom is 8, this file's traffic needs 64") !=
+        std::string::npos);
+  CHECK(
+      refusal(R"({ "max_qp": 4, "max_qp_wr": 257, "max_mr": 2, "max_res_rd_atom": 64, "max_cqe": 1032 })") ==
+      "it came up");
+}
+
+TEST_CASE("a host that cannot start again after a kill ends the run with what its device said") {
+  const auto s =
+      parsed(R"("hosts": [{ "name": "a" }, { "name": "b" }], "traffic": [{ "from": "a", "to": "b" }],
+    "faults": [{ "kind": "verb_fails", "device": "b/soft1", "verb": "alloc_pd", "error": "ENOMEM", "at_ms": 1 },
+               { "kind": "host_kill", "host": "b", "at_ms": 2, "for_ms": 5 }])");
+  const auto why = play(s, 1).unfinished.value_or("it ended well");
+  CHECK(why.find("cannot be done: ") != std::string::npos);
+  CHECK(why.find("ibv_alloc_pd (device b/soft1): Cannot allocate memory") != std::string::npos);
+}

@@ -22,7 +22,12 @@ sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : fabric_stage(wh
   net_ = &cluster_.fabric();
   for (const auto& h : what.hosts) {
     const sim::node_options how{h.name, h.nics().size(), h.config, {}, h.nics()};
-    machines_[h.name] = &cluster_.add(how);
+    const auto added = cluster_.try_add(how);
+    if (!added) {
+      opened_ = base::fail(added.error());
+      return;
+    }
+    machines_[h.name] = *added;
   }
   for (const auto& c : what.control)
     cluster_.network().set_latency(c.from, c.to, c.latency);
@@ -96,7 +101,8 @@ stage::done sim_stage::restart_host(const std::string& name) {
   auto& m = host(name);
   if (m.is_alive())
     return base::fail(base::reason::invalid_argument, "drill", name + " is alive");
-  m.restart();
+  if (auto again = m.restart(); !again)
+    return again;
   if (restarted)
     restarted(m);
   return {};

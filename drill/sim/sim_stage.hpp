@@ -29,6 +29,8 @@ public:
   done freeze_host(const std::string& host, bool on) override;
   done churn_memory(const std::string& host) override;
 
+  /// Whether every host started; if not there is nothing to play on.
+  const done& opened() const noexcept { return opened_; }
   sim::cluster& cluster() noexcept { return cluster_; }
   sim::machine& host(const std::string& name) { return *machines_.at(name); }
   const std::map<std::string, sim::machine*>& hosts() const noexcept { return machines_; }
@@ -48,6 +50,7 @@ private:
   };
 
   sim::cluster cluster_;
+  done opened_;
   std::map<std::string, sim::machine*> machines_;
   std::set<std::pair<std::string, std::string>> holes_; ///< smaller name first
   std::set<std::string> refusing_;

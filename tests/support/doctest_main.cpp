@@ -5,6 +5,8 @@
 // is off), because a hang that is killed from outside does not say where it was; and an exit status of
 // failure when no case ran at all, because doctest calls that a success.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "tests/support/environment.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -86,8 +88,7 @@ private:
 };
 
 std::chrono::seconds watchdog_limit() {
-  const char* text = std::getenv("ACTOR_RDMA_TEST_WATCHDOG_S");
-  return std::chrono::seconds{text ? std::strtol(text, nullptr, 10) : 120};
+  return std::chrono::seconds{actor_rdma::tests::whole_number("ACTOR_RDMA_TEST_WATCHDOG_S", 120)};
 }
 
 } // namespace

@@ -33,7 +33,7 @@ export max_header_lines=250 max_source_lines=400
 
 find . \( -name build -o -name .git \) -prune -o -type f \
   \( -name '*.cpp' -o -name '*.hpp' -o -name '*.cmake' -o -name CMakeLists.txt -o -name '*.sh' -o -path ./run \
-  -o -path ./.ci/run \) -print0 | sort -z | xargs -0 -r awk '
+  -o -path ./.ci/run -o -path './tests/scenarios/*.json' \) -print0 | sort -z | xargs -0 -r awk '
 function complain(line, text) {
   print path ":" line ": " text
   failures++
@@ -48,7 +48,9 @@ function finish_file() {
     complain(last_line, "a source of more than " ENVIRON["max_source_lines"] " lines: split it by concept")
   if (is_header && !has_pragma_once)
     complain(1, "a header without #pragma once")
-  if (!has_spdx)
+  if (is_scenario && !has_seeds)
+    complain(1, "a scenario of the tests says how many \"seeds\" an ordinary run plays")
+  if (!is_scenario && !has_spdx)
     complain(1, "no SPDX-License-Identifier: Apache-2.0 on the first line")
 }
 
@@ -60,6 +62,8 @@ function start_file() {
   is_header = path ~ /\.hpp$/
   is_source = path ~ /\.cpp$/
   is_cmake = path ~ /(\.cmake|CMakeLists\.txt)$/
+  is_scenario = path ~ /\.json$/
+  has_seeds = 0
   has_pragma_once = 0
   has_spdx = 0
   test_name = ""
@@ -147,6 +151,8 @@ FNR == 1 { first_line = $0 }
 is_cmake && !/^[ \t]*#/ && /-libverbs|[( \t]ibverbs([ \t)]|$)|IBVERBS_LIBRAR|pkg_check_modules.*libibverbs/ {
   complain(FNR, "libibverbs is loaded at run time and never linked")
 }
+
+is_scenario && /^  "seeds": [0-9]/ { has_seeds = 1 }
 
 !is_header && !is_source { next }
 /^#pragma once/ { has_pragma_once = 1 }

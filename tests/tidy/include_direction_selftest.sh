@@ -14,7 +14,7 @@ cases=0
 # A tree that keeps every rule, near misses included.
 good_tree() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{base,observe,verbs/dropin,bootstrap,actors,transport,tent,inspector,bench,tests,build}
+  mkdir -p "$tree"/{base,observe,verbs/dropin,bootstrap,actors,transport,tent,inspector,bench,tests/scenarios,build}
   printf '%s\n#pragma once\n#include <vector>\n' "$spdx" > "$tree/base/a.hpp"
   printf '%s\n#include "base/a.hpp"\n#include <caf/all.hpp>\n#include "actors/b.hpp"\n' "$spdx" \
     > "$tree/transport/t.cpp"
@@ -27,6 +27,7 @@ good_tree() {
   printf '%s\n// %s(#12): later\n' "$spdx" 'TO''DO' > "$tree/base/b.cpp"
   printf '# SPDX-License-Identifier: Apache-2.0\n# never ibverbs )\n' > "$tree/CMakeLists.txt"
   printf '#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n' > "$tree/run"
+  printf '{\n  "id": "x",\n  "seeds": 20\n}\n' > "$tree/tests/scenarios/x.json"
   printf 'whatever\n' > "$tree/build/generated.cpp"
 }
 
@@ -92,6 +93,7 @@ expect 'a linked libibverbs' base/x.cmake \
   '# SPDX-License-Identifier: Apache-2.0\ntarget_link_libraries(a PRIVATE ibverbs)\n' 'never linked'
 expect 'a linked -libverbs' base/x.cmake '# SPDX-License-Identifier: Apache-2.0\nset(flags "-libverbs")\n' \
   'never linked'
+expect 'a scenario without seeds' tests/scenarios/y.json '{\n  "id": "y" // "seeds": 3\n}\n' 'how many "seeds"'
 long="$(printf '//\\n%.0s' $(seq 400))"
 expect 'a long source' base/x.cpp "$s$long" 'a source of more than 400 lines'
 long="$(printf '//\\n%.0s' $(seq 249))"

@@ -3,12 +3,12 @@
 // Reading and checking the variables.
 #include "verbs/dropin/environment.hpp"
 
+#include "base/input.hpp"
 #include "base/units.hpp"
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <optional>
 #include <string_view>
 
@@ -21,7 +21,7 @@ constexpr std::size_t max_host_name = 40;
 
 auto refuse(const char* variable, std::string_view value, std::string_view accepted) {
   return base::fail(base::reason::invalid_argument, "soft NIC",
-                    std::string{variable} + "=\"" + std::string{value} + "\" is not " +
+                    std::string{variable} + "=" + base::in_quotes(value) + " is not " +
                         std::string{accepted} + ": there are no devices");
 }
 
@@ -32,13 +32,12 @@ bool is_name(std::string_view text, std::size_t longest) {
          });
 }
 
-std::optional<double> number(const char* text) {
-  char* end = nullptr;
-  errno = 0;
-  const double value = std::strtod(text, &end);
-  if (end == text || *end != '\0' || errno != 0)
-    return std::nullopt;
-  return value;
+/// All of the text: neither blanks around it nor, for whole numbers, 1e1 or 0x10.
+template <class T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
 }
 
 std::optional<soft::nic_mode> mode_of(std::string_view name) {
@@ -71,10 +70,10 @@ base::expected<settings> read_environment(const lookup& get) {
     s.host = text;
   }
   if (const char* const text = value_of(devices_variable)) {
-    const auto n = number(text);
-    if (!n || !(*n >= 0 && *n <= max_devices) || *n != static_cast<unsigned>(*n))
+    const auto n = number<unsigned>(text);
+    if (!n || *n > max_devices)
       return refuse(devices_variable, text, "a number of devices from 0 to 16");
-    count = static_cast<unsigned>(*n);
+    count = *n;
   }
   if (const char* const text = value_of(mode_variable)) {
     const auto mode = mode_of(text);
@@ -83,7 +82,7 @@ base::expected<settings> read_environment(const lookup& get) {
     device.mode = *mode;
   }
   if (const char* const text = value_of(rate_variable)) {
-    const auto rate = number(text);
+    const auto rate = number<double>(text);
     if (!rate || !(*rate >= 0.001 && *rate <= 10'000))
       return refuse(rate_variable, text, "a rate from 0.001 to 10000 Gbit/s");
     device.rate_gbit_s = *rate;
@@ -95,10 +94,10 @@ base::expected<settings> read_environment(const lookup& get) {
     device.latency = *latency;
   }
   if (const char* const text = value_of(yield_variable)) {
-    const auto n = number(text);
-    if (!n || !(*n >= 0 && *n <= 1'000'000) || *n != static_cast<unsigned>(*n))
+    const auto n = number<unsigned>(text);
+    if (!n || *n > 1'000'000)
       return refuse(yield_variable, text, "a number of empty polls from 0 (never yield) to 1000000");
-    s.yield_after = static_cast<unsigned>(*n);
+    s.yield_after = *n;
   }
   for (unsigned i = 0; i < count; ++i) {
     device.name = "soft" + std::to_string(i);

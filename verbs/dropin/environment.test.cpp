@@ -90,6 +90,13 @@ TEST_CASE("a wrong value is refused by the name of its variable and with what is
       {latency_variable, "-5us", "5us"},
       {latency_variable, "1h", "10s"},
       {yield_variable, "often", "0 (never yield)"},
+      {devices_variable, "1e1", "0 to 16"},
+      {devices_variable, "0x2", "0 to 16"},
+      {devices_variable, " 2", "0 to 16"},
+      {devices_variable, "2.0", "0 to 16"},
+      {yield_variable, "1e3", "0 (never yield)"},
+      {rate_variable, " 25", "0.001 to 10000"},
+      {rate_variable, "0x10", "0.001 to 10000"},
   };
   for (const auto& w : wrong) {
     CAPTURE(w.variable);

@@ -5,12 +5,12 @@
 // lands any more. With real processes and real time, so these cases run alone. How many trials there are is
 // ACTOR_RDMA_STOP_TRIALS (`./run stopped-peer --trials 200`).
 #include "base/random.hpp"
+#include "tests/support/environment.hpp"
 #include "verbs/soft/testing/peer.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,11 +28,8 @@ namespace {
 constexpr std::size_t watched_bytes = 64 << 10;
 constexpr auto canary = std::byte{0xc5};
 
-int trials_wanted() {
-  const char* const text = std::getenv("ACTOR_RDMA_STOP_TRIALS");
-  const int wanted = text == nullptr ? 24 : std::atoi(text);
-  REQUIRE_MESSAGE(wanted > 0, "ACTOR_RDMA_STOP_TRIALS is a number of trials");
-  return wanted;
+std::uint64_t trials_wanted() {
+  return tests::whole_number("ACTOR_RDMA_STOP_TRIALS", 24);
 }
 
 struct outcome {
@@ -78,7 +75,8 @@ void keep_receiving(end& e, base::duration span) {
     }
 }
 
-void one_trial(int trial, first_verb how, const std::string& traffic, base::rng& random, tally& sum) {
+void one_trial(std::uint64_t trial, first_verb how, const std::string& traffic, base::rng& random,
+               tally& sum) {
   const auto name = unique_fabric();
   shared_target own{name};
   // Private memory is moved by system calls, shared memory by plain copies: a peer can be stopped in either.
@@ -150,7 +148,7 @@ TEST_CASE(
   }
   base::rng random{static_cast<std::uint64_t>(how) + 1};
   tally sum;
-  for (int trial = 0, n = trials_wanted(); trial < n; ++trial) {
+  for (std::uint64_t trial = 0, n = trials_wanted(); trial < n; ++trial) {
     CAPTURE(trial);
     one_trial(trial, how, traffic, random, sum);
   }

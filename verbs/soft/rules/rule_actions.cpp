@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading what a rule does: the action's name and its arguments.
+#include "base/input.hpp"
 #include "verbs/soft/rules/rule_reading.hpp"
 #include "verbs/soft/rules/rule_words.hpp"
 
@@ -32,8 +33,8 @@ struct action_text {
 };
 
 tl::unexpected<base::error> unknown_argument(const action_text& a, std::string_view which, const char* form) {
-  return refuse("do=" + std::string{a.name} + ": \"" + std::string{which} +
-                "\" is not understood, say do=" + form);
+  return refuse("do=" + std::string{a.name} + ": " + base::in_quotes(which) +
+                " is not understood, say do=" + form);
 }
 
 /// Reads T as the first argument. `is_optional`: it may be missing.

@@ -2,10 +2,12 @@
 //
 // Reading one line of the rule language. Each key has a reader; what keys and actions go together is checked
 // when the whole line was read.
+#include "base/input.hpp"
 #include "verbs/soft/rules/rule.hpp"
 #include "verbs/soft/rules/rule_reading.hpp"
 #include "verbs/soft/rules/rule_words.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -146,7 +148,7 @@ done read_ms(nanos& to, const char* key, std::string_view value) {
   char* end = nullptr;
   const double ms = std::strtod(copy.c_str(), &end);
   if (copy.empty() || *end != '\0' || !(ms >= 0 && ms <= 1e12))
-    return refuse(std::string{key} + "=\"" + copy + "\" is no number of milliseconds");
+    return refuse(std::string{key} + "=" + base::in_quotes(copy) + " is no number of milliseconds");
   to = std::llround(ms * 1e6);
   return {};
 }
@@ -156,7 +158,7 @@ done read_chance(rule& r, std::string_view value) {
   char* end = nullptr;
   const double p = std::strtod(copy.c_str(), &end);
   if (copy.empty() || *end != '\0' || !(p > 0 && p <= 1))
-    return refuse("chance=\"" + copy + "\" is no probability: above 0, up to 1");
+    return refuse("chance=" + base::in_quotes(copy) + " is no probability: above 0, up to 1");
   r.chance_ppm = static_cast<std::uint32_t>(std::llround(p * 1e6));
   return {};
 }
@@ -205,6 +207,11 @@ constexpr std::array<key_reader, 18> keys{{
      counted | on_timer},
     {"for_ms", [](rule& r, std::string_view v) { return read_ms(r.during, "for_ms", v); }, counted},
 }};
+
+/// Neither a terminal nor the rules' list should meet one.
+bool is_control(char c) noexcept {
+  return (static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\r' && c != '\n') || c == 0x7f;
+}
 
 std::string accepted_keys() {
   std::string all;
@@ -274,6 +281,8 @@ done check_verb(const rule& r) {
 base::expected<rule> parse_rule(std::string_view text) {
   if (text.size() > max_rule_text)
     return refuse("a rule has at most " + std::to_string(max_rule_text) + " characters");
+  if (std::any_of(text.begin(), text.end(), is_control))
+    return refuse("a rule is a line of text, " + base::in_quotes(text) + " is none");
   rule r;
   bool has_action = false;
   std::vector<const key_reader*> used;
@@ -282,7 +291,7 @@ base::expected<rule> parse_rule(std::string_view text) {
       continue;
     const auto equals = token.find('=');
     if (equals == std::string_view::npos)
-      return refuse('"' + std::string{token} + "\" is no key=value; keys are " + accepted_keys());
+      return refuse(base::in_quotes(token) + " is no key=value; keys are " + accepted_keys());
     const auto name = token.substr(0, equals);
     const auto value = token.substr(equals + 1);
     if (name == "do") {
@@ -298,7 +307,7 @@ base::expected<rule> parse_rule(std::string_view text) {
       if (key.name == name)
         found = &key;
     if (found == nullptr)
-      return refuse("there is no key \"" + std::string{name} + "\"; keys are " + accepted_keys());
+      return refuse("there is no key " + base::in_quotes(name) + "; keys are " + accepted_keys());
     for (const auto* key : used)
       if (key == found)
         return refuse("the key \"" + std::string{name} + "\" stands twice");

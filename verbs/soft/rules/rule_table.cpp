@@ -3,19 +3,20 @@
 // Writing and reading the rules' slots.
 #include "verbs/soft/rules/rule_table.hpp"
 
+#include "base/input.hpp"
 #include "verbs/soft/rules/rule.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 
 namespace actor_rdma::verbs::soft {
 
 namespace {
 
 constexpr const char* layer = "soft NIC rule";
+/// All rules that a fabric holds, with plenty of comments.
+constexpr std::size_t most_file_bytes = 1u << 20;
 using text_bytes = std::array<std::uint64_t, layout::rule_text_words>;
 static_assert(sizeof(text_bytes) == max_rule_text + 1);
 
@@ -111,11 +112,16 @@ std::vector<stored_rule> stored_rules(const layout::tables& t) {
 }
 
 base::expected<void> load_rules(layout::tables& t, nanos now, const std::string& path) {
-  std::ifstream file{path};
-  if (!file)
-    return base::fail(base::reason::not_found, layer, "cannot read the rule file " + path, errno);
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  auto file = base::read_regular_file(path, most_file_bytes);
+  if (!file) {
+    file.error().layer = layer;
+    file.error().what.insert(0, "rule file ");
+    return base::fail(std::move(file.error()));
+  }
+  std::string_view rest = *file;
+  for (int number = 1; !rest.empty(); ++number) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const auto text = trimmed(line);
     if (text.empty() || text.front() == '#')
       continue;

@@ -3,6 +3,8 @@
 // The tables of words.
 #include "verbs/soft/rules/rule_words.hpp"
 
+#include "base/input.hpp"
+
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -182,7 +184,7 @@ base::expected<std::uint32_t> find_word(std::span<const rule_word> words, std::s
     accepted += w.name;
   }
   return base::fail(base::reason::invalid_argument, layer,
-                    '"' + std::string{name} + "\" is no " + std::string{kind} + ": say one of " + accepted);
+                    base::in_quotes(name) + " is no " + std::string{kind} + ": say one of " + accepted);
 }
 
 const char* name_of(std::span<const rule_word> words, std::uint32_t value) noexcept {
@@ -201,7 +203,7 @@ base::expected<nanos> parse_span(std::string_view text) {
   const bool is_zero = number == 0 && end != copy.c_str() && unit.empty();
   if (!is_zero && (end == copy.c_str() || scale == 0 || !(number >= 0) || number * scale > 1e18))
     return base::fail(base::reason::invalid_argument, layer,
-                      '"' + copy + "\" is no span of time: say 250us, 20ms, 1.5s or 0");
+                      base::in_quotes(copy) + " is no span of time: say 250us, 20ms, 1.5s or 0");
   return static_cast<nanos>(number * scale);
 }
 
@@ -213,7 +215,7 @@ base::expected<std::uint64_t> parse_number(std::string_view key, std::string_vie
       std::from_chars(digits.data(), digits.data() + digits.size(), number, is_hex ? 16 : 10);
   if (error != std::errc{} || digits.empty() || end != digits.data() + digits.size())
     return base::fail(base::reason::invalid_argument, layer,
-                      std::string{key} + "=\"" + std::string{text} + "\" is no number");
+                      std::string{key} + "=" + base::in_quotes(text) + " is no number");
   return number;
 }
 

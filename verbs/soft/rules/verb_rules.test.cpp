@@ -8,10 +8,12 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace actor_rdma;
@@ -312,6 +314,35 @@ TEST_CASE("rules come from a file, once for each line, and verdicts go to one as
   ::unlink((stem + ".jsonl").c_str());
   f.rule_file = stem + ".absent";
   CHECK(fabric::open(f).error().why == base::reason::not_found);
+}
+
+TEST_CASE("a rule file that is none is refused in few words, and verdicts wait for no reader") {
+  const std::string stem = "/tmp/actor-rdma-rules-kinds." + std::to_string(::getpid());
+  base::manual_clock clock;
+  fabric_options f;
+  f.clock = &clock;
+  const auto refusal = [&] {
+    const auto opened = fabric::open(f);
+    REQUIRE_FALSE(opened.has_value());
+    return opened.error().to_string();
+  };
+  f.rule_file = "/tmp";
+  CHECK(refusal() == "soft NIC rule: rule file /tmp: is a directory, not a regular file");
+  f.rule_file = stem + ".fifo";
+  REQUIRE(::mkfifo(f.rule_file.c_str(), 0600) == 0);
+  CHECK(refusal().find("is a FIFO") != std::string::npos);
+  f.verdict_file = std::exchange(f.rule_file, stem + ".binary");
+  std::ofstream{f.rule_file} << "\x7f"
+                                "ELF\x02\x1b]0;\n"
+                             << std::string(5000, '\1');
+  CHECK(refusal().find("cannot append verdicts to " + stem + ".fifo") != std::string::npos);
+  f.verdict_file.clear();
+  const auto binary = refusal();
+  CHECK(binary.find(".binary:1: a rule is a line of text, \"\\x7fELF\\x02\\x1b]0;\" is none") !=
+        std::string::npos);
+  CHECK(binary.size() < 200);
+  ::unlink((stem + ".fifo").c_str());
+  ::unlink((stem + ".binary").c_str());
 }
 
 TEST_CASE("rules have room for many and say when there is no more") {

@@ -63,7 +63,8 @@ log_entry write_verdict(layout::tables& t, nanos at, std::uint32_t rule_id, cons
 
 base::expected<verdict_file> verdict_file::open(const std::string& path) {
   verdict_file file;
-  file.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  // A FIFO from which nobody reads is an error (ENXIO), and nothing to wait for.
+  file.fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
   if (file.fd_ < 0)
     return base::fail(base::reason::invalid_argument, "soft NIC", "cannot append verdicts to " + path, errno);
   return file;

@@ -3,6 +3,7 @@
 // soft-nic: looks at a named fabric from outside and changes its links, faults, rates and modes while traffic
 // runs. Exit codes: 0 done, 1 the fabric or the device said no, 2 the command line is wrong, 3 there is no
 // such fabric.
+#include "base/command_line.hpp"
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "verbs/dropin/exec.hpp"
@@ -135,6 +136,7 @@ int main(int argc, char** argv) {
   exec->add_option("program", run.command, "the program and, behind --, its arguments")->required();
   auto* const log = app.add_subcommand("log", "Print the event log");
   log->add_flag("--follow", o.follow, "go on until interrupted");
+  base::refuse_empty_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

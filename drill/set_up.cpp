@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rails, and needs of devices.
+#include "drill/set_up.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace actor_rdma::drill {
+
+namespace {
+
+constexpr std::size_t shown_reasons = 3;
+
+/// Of one device, so that all its QPs can come up.
+struct needs {
+  std::uint64_t qps = 0;
+  std::uint64_t wrs_of_a_qp = 0;
+  std::uint64_t cq_entries = 0;
+  std::uint64_t reads_answered = 0;
+};
+
+std::map<std::string, needs> needs_of_devices(const scenario& what) {
+  std::map<std::string, needs> all;
+  std::set<std::pair<std::string, std::string>> pairs;
+  for (const auto& t : what.traffic) {
+    if (!pairs.insert({t.from, t.to}).second)
+      continue;
+    const auto& ours = what.host(t.from)->config;
+    const auto qps = ours.qps_per_endpoint;
+    const auto add = [&](const std::string& device, std::uint64_t wrs, std::uint64_t reads) {
+      auto& n = all[device];
+      n.qps += qps;
+      n.wrs_of_a_qp = std::max(n.wrs_of_a_qp, wrs);
+      n.cq_entries += qps * (wrs + 1); // and the one receive that each QP has room for
+      n.reads_answered += qps * reads;
+    };
+    for (const auto& [from, to] : rails_of(what, t.from, t.to)) {
+      add(from, ours.send_queue_depth + std::uint64_t{1}, ours.read_depth);
+      add(to, 1, what.host(t.to)->config.read_depth);
+    }
+  }
+  return all;
+}
+
+std::string too_small(const scenario& what) {
+  std::string text;
+  const auto needed = needs_of_devices(what);
+  for (const auto& h : what.hosts) {
+    std::uint64_t regions = 1; // for probes
+    for (const auto& t : what.traffic)
+      regions += t.notices_only ? 0 : (t.from == h.name ? 1 : 0) + (t.to == h.name ? 1 : 0);
+    for (const auto& nic : h.nics()) {
+      const auto device = h.name + "/" + nic.name;
+      const auto found = needed.find(device);
+      if (found == needed.end())
+        continue;
+      const auto check = [&](const char* limit, std::uint64_t is, std::uint64_t need) {
+        if (is < need)
+          text += fmt::format("; {}: {} is {}, this file's traffic needs {}", device, limit, is, need);
+      };
+      const auto& n = found->second;
+      check("max_qp", nic.limits.max_qp, n.qps);
+      check("max_qp_wr", nic.limits.max_qp_wr, n.wrs_of_a_qp);
+      check("max_cqe", nic.limits.max_cqe, n.cq_entries);
+      check("max_mr", nic.limits.max_mr, regions);
+      check("max_res_rd_atom", nic.limits.max_res_rd_atom, n.reads_answered);
+    }
+  }
+  return text;
+}
+
+/// "a/soft0>b/soft0: why", without the "#1: " of the QP: each of a rail says the same.
+std::string without_number(const observe::event& e) {
+  const auto colon = e.detail.find(": ");
+  return e.subject + ": " +
+         (e.detail.starts_with('#') && colon != std::string::npos ? e.detail.substr(colon + 2) : e.detail);
+}
+
+} // namespace
+
+std::vector<std::pair<std::string, std::string>> rails_of(const scenario& what, const std::string& from,
+                                                          const std::string& to) {
+  const auto ours = what.host(from)->nics().size();
+  const auto theirs = what.host(to)->nics().size();
+  std::vector<std::pair<std::string, std::string>> all;
+  for (std::size_t i = 0; i < std::max(ours, theirs); ++i)
+    all.emplace_back(fmt::format("{}/soft{}", from, i % ours), fmt::format("{}/soft{}", to, i % theirs));
+  return all;
+}
+
+std::string why_not_up(const scenario& what, const run_facts& facts) {
+  std::string text;
+  std::set<std::string> told;
+  for (const auto& e : facts.events) {
+    using kind = observe::event_kind;
+    if ((e.what.kind == kind::attempt_failed || e.what.kind == kind::rejected) &&
+        told.size() < shown_reasons && told.insert(without_number(e.what)).second)
+      text += "; " + without_number(e.what);
+  }
+  return text + too_small(what);
+}
+
+} // namespace actor_rdma::drill
