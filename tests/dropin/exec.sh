@@ -29,6 +29,8 @@ for i in 0 1; do
   echo nothing > "/dev/infiniband/uverbs$i"
 done
 test "$(ls /sys/class/infiniband | wc -l)" -eq 2
+test -z "$(ls -l /sys/class/infiniband/ /sys/class/infiniband/soft0/ /dev/infiniband 2>&1 > "${TMPDIR:-/tmp}/listed")"
+test "$(grep -c '^[lcd-]' "${TMPDIR:-/tmp}/listed")" -ge 8
 echo seen
 LOOK
 chmod a+r "$work/look.sh"

@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace {
@@ -156,6 +157,23 @@ char* realpath(const char* path, char* out) {
 char* canonicalize_file_name(const char* path) {
   NEXT(canonicalize_file_name);
   return real(redirected{path});
+}
+// ls -l asks for these of every name that it shows.
+ssize_t getxattr(const char* path, const char* name, void* out, std::size_t size) {
+  NEXT(getxattr);
+  return real(redirected{path}, name, out, size);
+}
+ssize_t lgetxattr(const char* path, const char* name, void* out, std::size_t size) {
+  NEXT(lgetxattr);
+  return real(redirected{path}, name, out, size);
+}
+ssize_t listxattr(const char* path, char* out, std::size_t size) {
+  NEXT(listxattr);
+  return real(redirected{path}, out, size);
+}
+ssize_t llistxattr(const char* path, char* out, std::size_t size) {
+  NEXT(llistxattr);
+  return real(redirected{path}, out, size);
 }
 /// What realpath is in programs that were built with _FORTIFY_SOURCE.
 char* __realpath_chk(const char* path, char* out, std::size_t size);

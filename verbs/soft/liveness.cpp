@@ -5,6 +5,7 @@
 
 #include "base/checks.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
@@ -71,6 +72,12 @@ bool is_alive(const layout::process_entry& entry) noexcept {
   // locking.
   const auto word = static_cast<std::uint32_t>(__atomic_load_n(&entry.life.__data.__lock, __ATOMIC_ACQUIRE));
   return (word & FUTEX_TID_MASK) != 0 && (word & FUTEX_OWNER_DIED) == 0;
+}
+
+bool has_living_process(const layout::tables& t) noexcept {
+  return std::any_of(t.processes.begin(), t.processes.end(), [](const layout::process_entry& p) {
+    return p.used.load(std::memory_order_acquire) != 0 && is_alive(p);
+  });
 }
 
 bool is_gone(const layout::process_entry& entry) noexcept {

@@ -29,6 +29,9 @@ void end_life(layout::process_entry& entry);
 /// Lock-free and without a system call. False from the moment the kernel ended the engine thread.
 [[nodiscard]] bool is_alive(const layout::process_entry& entry) noexcept;
 
+/// Whether any process is attached that is alive. Under the segment's lock the answer stays no.
+[[nodiscard]] bool has_living_process(const layout::tables& t) noexcept;
+
 /// Whether no thread of the process can run any more. Later than !is_alive: a killed process's threads end
 /// one by one, and one of them may still be copying. Makes system calls.
 [[nodiscard]] bool is_gone(const layout::process_entry& entry) noexcept;

@@ -4,6 +4,7 @@
 #include "verbs/soft/segment.hpp"
 
 #include "verbs/soft/liveness.hpp"
+#include "verbs/soft/sweep.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
@@ -49,12 +50,6 @@ bool valid_name(const std::string& name) {
          });
 }
 
-bool has_living_process(const layout::tables& t) {
-  return std::any_of(t.processes.begin(), t.processes.end(), [](const layout::process_entry& p) {
-    return p.used.load(std::memory_order_acquire) != 0 && is_alive(p);
-  });
-}
-
 } // namespace
 
 base::expected<segment> segment::make_private(std::uint64_t seed) {
@@ -70,7 +65,7 @@ base::expected<segment> segment::open_named(const std::string& name, std::uint64
   if (!valid_name(name))
     return base::fail(base::reason::invalid_argument, layer,
                       "a fabric's name is 1 to 63 letters, digits, '.', '_' or '-', not \"" + name + '"');
-  const auto path = "/dev/shm/actor-rdma-soft-" + std::to_string(::geteuid()) + '-' + name;
+  const auto path = fabric_file_prefix() + name;
   // Each round may lose against somebody who removes or replaces the file.
   for (int round = 0; round < 100; ++round) {
     segment s;
@@ -97,6 +92,7 @@ base::expected<segment> segment::open_named(const std::string& name, std::uint64
       if ((s.tables_ = map(s.fd_)) == nullptr)
         return base::fail(base::reason::resource, layer, "cannot map " + path, errno);
       initialise(*s.tables_, seed);
+      sweep_fabric_files(); // a machine that makes fabrics is one where some were killed
       return s;
     }
     if (opened.st_size == static_cast<off_t>(bytes))

@@ -111,6 +111,14 @@ TEST_CASE("the tool's refusals have a sentence and an exit code") {
   CHECK(run("gid soft0 set 99 10.0.0.1" + fabric_argument).code == 1);
   CHECK(run("gid soft0 set 1 nowhere" + fabric_argument).code == 2);
   CHECK(run("").code == 2);
+  o = run("event soft0 QP_FATAL --qp 77" + fabric_argument);
+  CHECK(o.code == 1);
+  CHECK(has(o, "soft0 has no queue pair 0x4d (77)"));
+  o = run("rule add dev=h/soft0/x do=drop" + fabric_argument);
+  CHECK(o.code == 2);
+  CHECK(has(o, "dev=\"h/soft0/x\" names no device"));
+  CHECK(run("show --fabric=").code == 2);
+  CHECK(run("sweep").code == 0);
   CHECK(run("--help").code == 0);
 }
 

@@ -6,14 +6,25 @@
 #include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/rules/rule_table.hpp"
 #include "verbs/soft/rules/rule_words.hpp"
+#include "verbs/soft/tables.hpp"
 
 #include <string>
+
+#include <fmt/format.h>
 
 namespace actor_rdma::verbs::soft {
 
 namespace {
 constexpr const char* layer = "soft NIC";
+
+bool has_qp(const layout::tables& t, std::uint32_t device, std::uint32_t qp_num) noexcept {
+  const auto& entry = t.qps[index_of_qp_number(t, qp_num)];
+  return entry.owner.load(std::memory_order_acquire) != 0 &&
+         entry.qpn.load(std::memory_order_acquire) == qp_num &&
+         entry.device.load(std::memory_order_acquire) == device;
 }
+
+} // namespace
 
 base::expected<std::uint32_t> add_rule(runtime& rt, std::string_view text) {
   auto id = store_rule(rt.tables(), rt.now(), text);
@@ -49,6 +60,12 @@ base::expected<void> raise_event(runtime& rt, std::string_view device, std::stri
   const auto index = find_device(rt, device);
   if (!index)
     return base::fail(index.error());
+  if (qp_num != 0 && subject_of(*event) == event_subject::device)
+    return base::fail(base::reason::invalid_argument, layer,
+                      std::string{type} + " is an event of the device, not of a queue pair");
+  if (qp_num != 0 && !has_qp(rt.tables(), *index, qp_num))
+    return base::fail(base::reason::not_found, layer,
+                      fmt::format("{} has no queue pair {:#x} ({})", device, qp_num, qp_num));
   write_raised(rt.tables(), {*index, *event, count, qp_num});
   rt.announce_change();
   return {};

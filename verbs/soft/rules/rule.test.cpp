@@ -149,6 +149,25 @@ TEST_CASE("what a rule cannot mean is refused by name, with what is accepted") {
   CHECK(refuses(std::string(300, ' ') + "do=drop", "characters"));
 }
 
+TEST_CASE("a rule that can never hit is refused") {
+  CHECK(refuses("dev=h/soft0/x do=drop", "dev=\"h/soft0/x\" names no device"));
+  CHECK(refuses("dev= do=drop", "dev=\"\" names no device"));
+  CHECK(refuses("dev=/soft0 do=drop", "names no device"));
+  CHECK(refuses("peer=h/ do=drop", "peer=\"h/\" names no device"));
+  CHECK(refuses("nth=3 every=2 do=drop", "neither with every= nor with first="));
+  CHECK(refuses("nth=3 first=2 do=drop", "neither with every= nor with first="));
+  CHECK(refuses("every=3 first=2 do=drop", "every=3 would never hit among the first=2"));
+  CHECK(refuses("chance=1e-9 do=drop", "never hit"));
+  CHECK(refuses("for_ms=0 do=drop", "for_ms=0"));
+  CHECK(refuses("event=PORT_ERR qp=5 do=swallow", "events of queue pairs"));
+  CHECK(refuses("verb=reg_mr,create_qp qp=5 do=errno:EIO", "verbs on a queue pair"));
+  CHECK(refuses("dev=a do=\x1b[2J", "a rule is a line of text"));
+  CHECK(read("event=any qp=5 do=swallow").qp == 5U);
+  CHECK(read("verb=any qp=5 do=errno:EIO").qp == 5U);
+  CHECK(read("every=3 first=3 do=drop").every == 3);
+  CHECK(read("nth=3 count=1 skip=2 do=drop").nth == 3);
+}
+
 TEST_CASE("a device is named in full, by its host or by its own name") {
   CHECK(names_device("", "a/soft0"));
   CHECK(names_device("a/soft0", "a/soft0"));

@@ -3,6 +3,7 @@
 // Reading one line of the rule language. Each key has a reader; what keys and actions go together is checked
 // when the whole line was read.
 #include "base/input.hpp"
+#include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/rules/rule.hpp"
 #include "verbs/soft/rules/rule_reading.hpp"
 #include "verbs/soft/rules/rule_words.hpp"
@@ -22,7 +23,11 @@ namespace {
 // -- keys
 // ------------------------------------------------------------------------------------------------
 
-done read_device(std::string& to, std::string_view value) {
+done read_device(std::string& to, const char* key, std::string_view value) {
+  const auto slash = value.find('/');
+  if (value.empty() || slash == 0 || slash + 1 == value.size() || slash != value.rfind('/'))
+    return refuse(std::string{key} + "=" + base::in_quotes(value) +
+                  " names no device: say host/soft0, host, soft0 or any");
   to = value == "any" ? "" : std::string{value};
   return {};
 }
@@ -160,6 +165,8 @@ done read_chance(rule& r, std::string_view value) {
   if (copy.empty() || *end != '\0' || !(p > 0 && p <= 1))
     return refuse("chance=" + base::in_quotes(copy) + " is no probability: above 0, up to 1");
   r.chance_ppm = static_cast<std::uint32_t>(std::llround(p * 1e6));
+  if (r.chance_ppm == 0)
+    return refuse("chance=" + base::in_quotes(copy) + " would never hit: it is counted in millionths");
   return {};
 }
 
@@ -176,8 +183,8 @@ constexpr std::uint32_t on_timer = 1U << static_cast<int>(rule_target::timer);
 constexpr std::uint32_t counted = on_work | on_verb | on_event;
 
 constexpr std::array<key_reader, 18> keys{{
-    {"dev", [](rule& r, std::string_view v) { return read_device(r.device, v); }, counted | on_timer},
-    {"peer", [](rule& r, std::string_view v) { return read_device(r.peer, v); }, on_work},
+    {"dev", [](rule& r, std::string_view v) { return read_device(r.device, "dev", v); }, counted | on_timer},
+    {"peer", [](rule& r, std::string_view v) { return read_device(r.peer, "peer", v); }, on_work},
     {"qp", read_qp, counted | on_timer},
     {"op", [](rule& r, std::string_view v) { return read_bits(r.ops, op_words(), "operation", "", v); },
      on_work},
@@ -247,6 +254,29 @@ const char* name_of_target(rule_target t) noexcept {
   return "a rule";
 }
 
+/// What can never hit would be a fault that nobody notices is missing.
+done check_counts(const rule& r) {
+  constexpr auto no_limit = UINT64_MAX;
+  if (r.nth != 0 && (r.every != 0 || r.first != no_limit))
+    return refuse("nth= is one match: it goes neither with every= nor with first=");
+  if (r.every != 0 && r.first < r.every)
+    return refuse("every=" + std::to_string(r.every) +
+                  " would never hit among the first=" + std::to_string(r.first));
+  if (r.during == 0)
+    return refuse("for_ms=0 would never hit");
+  return {};
+}
+
+done check_event(const rule& r) {
+  if (!r.qp)
+    return {};
+  for (std::uint32_t type = 0; type < 64; ++type)
+    if ((r.events >> type & 1) != 0 &&
+        subject_of(static_cast<ibv_event_type>(type)) == event_subject::queue_pair)
+      return {};
+  return refuse("qp= goes with events of queue pairs only");
+}
+
 done check_work(const rule& r) {
   const bool is_packet = r.action == rule_action::drop || r.action == rule_action::delay ||
                          r.action == rule_action::duplicate || r.action == rule_action::reorder;
@@ -267,6 +297,10 @@ done check_work(const rule& r) {
 
 done check_verb(const rule& r) {
   constexpr auto modify = bits_of(verb::modify_qp);
+  constexpr auto of_qps =
+      modify | bits_of(verb::destroy_qp, verb::query_qp, verb::post_send, verb::post_recv);
+  if (r.qp && (r.verbs & of_qps) == 0)
+    return refuse("qp= goes with verbs on a queue pair only");
   if ((r.states_to | r.states_from) != 0 && (r.verbs & modify) == 0)
     return refuse("state= and from= are about verb=modify_qp");
   if (r.action == rule_action::ignore && r.verbs != modify)
@@ -332,6 +366,11 @@ base::expected<rule> parse_rule(std::string_view text) {
     if ((key->targets & bit) == 0)
       return refuse("the key \"" + std::string{key->name} + "\" does not go with " +
                     name_of_target(r.target));
+  if (auto good = check_counts(r); !good)
+    return base::fail(good.error());
+  if (r.target == rule_target::event)
+    if (auto good = check_event(r); !good)
+      return base::fail(good.error());
   if (r.target == rule_target::work)
     if (auto good = check_work(r); !good)
       return base::fail(good.error());

@@ -205,10 +205,17 @@ TEST_CASE("events are raised by the clock or on demand, once or in bursts") {
   CHECK(rig.b->ctx.query_port(1)->state == IBV_PORT_ACTIVE); // only told
   REQUIRE(rig.net->raise_event("a/soft0", "QP_FATAL"));
   REQUIRE(rig.net->raise_event("a/soft0", "CQ_ERR"));
-  REQUIRE(rig.net->raise_event("a/soft0", "QP_FATAL", 1, 0x1));
+  const auto nobody = rig.net->raise_event("a/soft0", "QP_FATAL", 1, 0x1);
+  REQUIRE_FALSE(nobody.has_value());
+  CHECK(nobody.error().to_string() == "soft NIC: a/soft0 has no queue pair 0x1 (1)");
+  const auto number = rig.a->qp.get()->qp_num;
+  CHECK(rig.net->raise_event("b/soft0", "QP_FATAL", 1, number).error().why == base::reason::not_found);
+  CHECK(rig.net->raise_event("a/soft0", "PORT_ERR", 1, number).error().why == base::reason::invalid_argument);
+  REQUIRE(rig.net->raise_event("a/soft0", "QP_REQ_ERR", 1, number));
   REQUIRE(rig.net->raise_event("a/soft0", "SQ_DRAINED"));
   rig.run_for(1ms);
-  CHECK(async_events(*rig.a) == events{IBV_EVENT_QP_FATAL, IBV_EVENT_CQ_ERR, IBV_EVENT_SQ_DRAINED});
+  CHECK(async_events(*rig.a) ==
+        events{IBV_EVENT_QP_FATAL, IBV_EVENT_CQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_SQ_DRAINED});
   CHECK(rig.net->raise_event("a/soft0", "PORT_UP").error().why == base::reason::invalid_argument);
   CHECK(rig.net->raise_event("z/soft0", "PORT_ERR").error().why == base::reason::not_found);
 }

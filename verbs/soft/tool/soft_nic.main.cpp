@@ -8,6 +8,7 @@
 #include "base/time.hpp"
 #include "verbs/dropin/exec.hpp"
 #include "verbs/soft/fabric.hpp"
+#include "verbs/soft/sweep.hpp"
 #include "verbs/soft/tool/addressing_commands.hpp"
 #include "verbs/soft/tool/fault_commands.hpp"
 
@@ -136,6 +137,7 @@ int main(int argc, char** argv) {
   exec->add_option("program", run.command, "the program and, behind --, its arguments")->required();
   auto* const log = app.add_subcommand("log", "Print the event log");
   log->add_flag("--follow", o.follow, "go on until interrupted");
+  auto* const sweep = app.add_subcommand("sweep", "Remove what killed processes left of fabrics in /dev/shm");
   base::refuse_empty_values(app);
   try {
     app.parse(argc, argv);
@@ -147,6 +149,11 @@ int main(int argc, char** argv) {
     return dropin::exec_on_soft_nic(run);
   }
 
+  if (sweep->parsed()) {
+    for (const auto& path : soft::sweep_fabric_files())
+      fmt::print("removed {}\n", path);
+    return 0;
+  }
   soft::fabric_options how;
   how.name = o.fabric;
   how.observe_only = true;
