@@ -71,8 +71,6 @@ void endpoint::note_failure(const member& q, const std::string& why) {
   note(observe::event_kind::attempt_failed, fmt::format("#{}: {}", index_of(q), why), 0, at);
 }
 
-/// The first connect takes all QPs together, so it waits for the last of them: a timer for an earlier one
-/// would find nothing to do and be armed again at once, without an end.
 void endpoint::schedule_retry() {
   if (stopping_)
     return;

@@ -232,7 +232,7 @@ TEST_CASE("verbs and events match by name, device, queue pair and states") {
   CHECK(matches(read("event=any do=swallow"), e));
   CHECK(matches(read("dev=soft0 event=PORT_ERR do=swallow"), e));
   CHECK(!matches(read("event=PORT_ACTIVE do=swallow"), e));
-  CHECK(!matches(read("qp=3 event=PORT_ERR do=swallow"), e));
+  CHECK(!matches(read("qp=3 event=PORT_ERR,QP_FATAL do=swallow"), e));
 }
 
 TEST_CASE("triggers count matches from one, and spans of time have an end") {
