@@ -3,6 +3,7 @@
 #include "drill/set_up.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -18,9 +19,8 @@ constexpr std::size_t shown_reasons = 3;
 /// Of one device, so that all its QPs can come up.
 struct needs {
   std::uint64_t qps = 0;
-  std::uint64_t wrs_of_a_qp = 0;
   std::uint64_t cq_entries = 0;
-  std::uint64_t reads_answered = 0;
+  std::uint64_t reads_answered = 0; ///< one at a time at least for each QP that the peer posts on
 };
 
 std::map<std::string, needs> needs_of_devices(const scenario& what) {
@@ -34,13 +34,15 @@ std::map<std::string, needs> needs_of_devices(const scenario& what) {
     const auto add = [&](const std::string& device, std::uint64_t wrs, std::uint64_t reads) {
       auto& n = all[device];
       n.qps += qps;
-      n.wrs_of_a_qp = std::max(n.wrs_of_a_qp, wrs);
       n.cq_entries += qps * (wrs + 1); // and the one receive that each QP has room for
-      n.reads_answered += qps * reads;
+      n.reads_answered += reads;
     };
+    std::uint64_t depth = ours.send_queue_depth;
+    for (const auto& nic : what.host(t.from)->nics()) // as the transport: all have what the least one can
+      depth = std::min<std::uint64_t>(depth, std::bit_floor(std::max(2u, nic.limits.max_qp_wr) - 1));
     for (const auto& [from, to] : rails_of(what, t.from, t.to)) {
-      add(from, ours.send_queue_depth + std::uint64_t{1}, ours.read_depth);
-      add(to, 1, what.host(t.to)->config.read_depth);
+      add(from, depth + 1, 0);
+      add(to, 1, qps);
     }
   }
   return all;
@@ -64,7 +66,6 @@ std::string too_small(const scenario& what) {
       };
       const auto& n = found->second;
       check("max_qp", nic.limits.max_qp, n.qps);
-      check("max_qp_wr", nic.limits.max_qp_wr, n.wrs_of_a_qp);
       check("max_cqe", nic.limits.max_cqe, n.cq_entries);
       check("max_mr", nic.limits.max_mr, regions);
       check("max_res_rd_atom", nic.limits.max_res_rd_atom, n.reads_answered);
