@@ -6,6 +6,8 @@
 #include "drill/sim/slow_calls.hpp"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -125,8 +127,15 @@ void machine::kill() {
     return;
   frozen_ = false;
   in_.network_->kill(name_);
-  in_.world_->kill(*lane_);
-  engine_.reset();
+  {
+    // Its actors handle what is in their mailboxes before they go, and the process is no more: nobody hears
+    // of that.
+    const auto ears = std::make_tuple(std::exchange(hear, nullptr), std::exchange(batch_ended, nullptr),
+                                      std::exchange(notice_arrived, nullptr));
+    in_.world_->kill(*lane_);
+    engine_.reset();
+    std::tie(hear, batch_ended, notice_arrived) = ears;
+  }
   host_.reset();
   blocks_.clear();
 }
