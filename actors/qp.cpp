@@ -24,7 +24,8 @@ caf::behavior qp::make_behavior() {
 
 void qp::on_fault(const std::string& what) {
   note(observe::event_kind::internal_fault, what, 0, base::level::error);
-  raise(qp_event::fence, "internal fault: " + what);
+  if (!is_idle())
+    raise(qp_event::fence, "internal fault: " + what);
 }
 
 // -- messages -------------------------------------------------------------------------------------
@@ -67,6 +68,10 @@ void qp::handle(qp_hold& m) {
 }
 
 void qp::handle(qp_fence& m) {
+  // What it means has ended, and the report of that crossed it on the way. An attempt that has been asked for
+  // meanwhile must not be told to have failed before it begins.
+  if (!m.for_good && is_idle())
+    return;
   for_good_ = for_good_ || m.for_good;
   if (paused_.stalled)
     fenced_for_silence();

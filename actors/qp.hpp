@@ -83,6 +83,8 @@ private:
   void drain();
   void destroy();
   void abandon();
+  /// No attempt is under way, and the end of the last one has been reported.
+  bool is_idle() const noexcept { return machine_.state() == qp_state::rebuilding && !born_; }
 
   // verbs
   void begin();

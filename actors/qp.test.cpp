@@ -94,3 +94,19 @@ TEST_CASE("the completion of a probe that was given up does not end its attempt 
   CHECK(r.count(qp_step::failed) == 1);
   CHECK(r.count(observe::event_kind::stale_completion, "of a WR that has ended") == 1);
 }
+
+TEST_CASE("a fence that crossed the report of its QP's end does not fail the attempt that follows") {
+  rig r;
+  r.attempt(1);
+  caf::anon_send(r.actor, qp_fence{"retired by the peer", false});
+  r.world.run_for(5ms);
+  REQUIRE(r.count(qp_step::failed) == 1);
+  caf::anon_send(r.actor, qp_fence{"the peer made a new QP", false}); // meant for the first
+  caf::anon_send(r.actor, qp_begin{2});
+  r.world.run_for(5ms);
+  CHECK(r.count(qp_step::failed) == 1);
+  CHECK(r.count(qp_step::created) == 2);
+  caf::anon_send(r.actor, qp_fence{"of the second", false});
+  r.world.run_for(5ms);
+  CHECK(r.count(qp_step::failed) == 2);
+}
