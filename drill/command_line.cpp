@@ -7,6 +7,7 @@
 #include "drill/format/read.hpp"
 #include "drill/measure.hpp"
 #include "drill/pool.hpp"
+#include "drill/random_scenario.hpp"
 #include "drill/real/host_role.hpp"
 #include "drill/real/real_runner.hpp"
 #include "drill/real/suits_real.hpp"
@@ -324,6 +325,17 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   measuring.add_option("--jobs", figures.jobs, "Processes [the number of cores]")->check(CLI::Range(1, 1024));
   measuring.add_flag("--real", figures.real, "In real time, one run after the other");
   measuring.add_flag("--json", figures.json, "One JSON object for each file, on a line");
+  random_wishes drawn;
+  double seconds = 10;
+  auto& made_up =
+      *app.add_subcommand("random", "Print a scenario file with faults that are drawn from a seed");
+  made_up.add_option("--seed", drawn.seed, "The seed")
+      ->check(CLI::Range(std::uint64_t{0}, most_seed))
+      ->required();
+  made_up.add_option("--seconds", seconds, "How long traffic and faults last")
+      ->check(CLI::Range(1.0, 7200.0))
+      ->capture_default_str();
+  made_up.add_flag("--real", drawn.for_real_time, "Only what run --real can play");
   std::string file;
   auto& explained = *app.add_subcommand("explain", "Say in words what a scenario does and what is checked");
   explained.add_option("file", file, "Scenario file")->required();
@@ -339,6 +351,11 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
     return command_list(directory, output, errors);
   if (run.parsed())
     return command_run(w, output, errors);
+  if (made_up.parsed()) {
+    drawn.lasts = std::chrono::duration_cast<base::duration>(std::chrono::duration<double>(seconds));
+    output << random_scenario(drawn);
+    return exit_good;
+  }
   if (measuring.parsed())
     return command_measure(measured, figures, output, errors);
   const auto s = read(file, errors);

@@ -105,6 +105,14 @@ struct counter_fact {
   std::uint64_t at_end = 0;
 };
 
+/// Memory of a process that was watched for long enough, in real time.
+struct growth_fact {
+  std::string host;
+  base::duration watched{};
+  std::uint64_t early_bytes = 0;
+  std::uint64_t late_bytes = 0;
+};
+
 /// Bytes that a device had sent at a time.
 struct byte_sample {
   base::duration at{};
@@ -151,6 +159,7 @@ struct run_facts {
   std::vector<log_fact> log;        ///< at info and above
   std::vector<progress_fact> progress;
   std::vector<gap_fact> machine_gaps;
+  std::vector<growth_fact> growth;
   std::vector<std::string> trace;
   std::uint64_t fingerprint = 0;
   std::uint64_t steps = 0;

@@ -71,6 +71,14 @@ void conservation(const scenario&, const run_facts& f, findings& all) {
     if (c.at_start != c.at_end)
       add(all, "conservation", c.name, fmt::format("{} at the start, {} in the end", c.at_start, c.at_end),
           {});
+  // Allocators keep some of what they were given back.
+  constexpr std::uint64_t mib = 1 << 20;
+  for (const auto& g : f.growth)
+    if (g.late_bytes > g.early_bytes + g.early_bytes / 10 + 8 * mib)
+      add(all, "conservation", "memory of " + g.host,
+          fmt::format("grew from {} MiB to {} MiB in {} s", g.early_bytes / mib, g.late_bytes / mib,
+                      g.watched / std::chrono::seconds{1}),
+          {g.host});
 }
 
 // -- convergence ----------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ public:
   bool is_frozen() const noexcept { return is_frozen_; }
   /// How long it was stopped since then.
   base::duration frozen_since(base::time_point since) const;
+  /// -1: there is none.
+  pid_t process() const noexcept { return process_ ? process_->pid() : -1; }
   /// Counts processes.
   std::uint64_t life() const noexcept { return life_; }
 

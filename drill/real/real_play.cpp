@@ -336,8 +336,20 @@ void real_play::batch_ended() {
 
 // -- the main part --------------------------------------------------------------------------------
 
+/// Until the main part's end only: then processes go.
+void real_play::look_at_memory() {
+  for (const auto& [name, host] : stage_.hosts())
+    if (host->is_alive())
+      memory_.look(name, host->process(), loop_.now());
+  loop_.at(loop_.now() + memory_watch::period, [this] {
+    if (!shutting_down_)
+      look_at_memory();
+  });
+}
+
 bool real_play::main_part() {
   plan();
+  look_at_memory();
   const auto over = [&] {
     if (undone_faults_ > 0 || pending_faults_ > counted_.size())
       return false;
@@ -367,6 +379,7 @@ bool real_play::run() {
   if (!good)
     each_flow([](real_flow& f) { f.look_again(); }); // what is open is among the facts too
   facts_.ended = now();
+  facts_.growth = memory_.result();
   for (const auto& d : sentinel_.delays())
     facts_.machine_gaps.push_back({d.due - zero_, d.came - d.due});
   return good;

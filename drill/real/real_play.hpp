@@ -9,6 +9,7 @@
 #include "drill/facts.hpp"
 #include "drill/fault_kinds.hpp"
 #include "drill/real/event_loop.hpp"
+#include "drill/real/memory_watch.hpp"
 #include "drill/real/real_flow.hpp"
 #include "drill/real/real_stage.hpp"
 #include "drill/real/stop_signals.hpp"
@@ -68,6 +69,7 @@ private:
   void sample_bytes();
   counters count();
   bool main_part();
+  void look_at_memory();
   void watch_rails();
   void look_at_rails();
   bool every_rail_carries();
@@ -97,6 +99,7 @@ private:
   std::uint64_t log_next_ = 0;
   counters at_start_;
   base::sentinel sentinel_;
+  memory_watch memory_;
 };
 
 } // namespace actor_rdma::drill

@@ -55,10 +55,20 @@ void tcp_proxy::stream::add(base::time_point due, std::span<const std::uint8_t> 
 tcp_proxy::tcp_proxy(const std::string& target)
     : target_port_(static_cast<std::uint16_t>(std::atoi(target.c_str() + target.rfind(':') + 1))),
       listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  // A port that was asked for by number stays the listener's own while it is shut down, one that the kernel
+  // chose would be another afterwards. So one socket lets the kernel choose, and the listener asks for that.
+  const int chooser = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   auto at = loopback(0);
   socklen_t length = sizeof at;
-  if (::bind(listener_, reinterpret_cast<sockaddr*>(&at), length) != 0 || ::listen(listener_, backlog) != 0 ||
-      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &length) != 0)
+  const int yes = 1;
+  bool good = true;
+  for (const int fd : {chooser, listener_}) {
+    good = good && ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+           ::bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 &&
+           ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) == 0;
+  }
+  ::close(chooser);
+  if (!good || ::listen(listener_, backlog) != 0)
     throw std::runtime_error("the proxy cannot listen");
   address_ = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
   thread_ = std::thread([this] { loop(); });
@@ -86,11 +96,11 @@ void tcp_proxy::refuse(bool on) {
   if (refusing_ == on)
     return;
   refusing_ = on;
-  // Linux: a listener that is shut down keeps its port, and can listen again.
+  // Linux: a listener that is shut down can listen again.
   if (on)
     ::shutdown(listener_, SHUT_RDWR);
-  else
-    ::listen(listener_, backlog);
+  else if (::listen(listener_, backlog) != 0)
+    throw std::runtime_error("the proxy cannot listen again");
 }
 
 void tcp_proxy::set_latency_to_target(base::duration by) {

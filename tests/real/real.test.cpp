@@ -113,7 +113,7 @@ TEST_CASE("a scenario that would last too long is refused by name before anythin
   child run(drill("too-long"));
   REQUIRE(run.wait(patience));
   CHECK(*run.wait(0s) == 2);
-  CHECK(run.errors().find("faults[0] (link_down): lasts until 3600 s") != std::string::npos);
+  CHECK(run.errors().find("faults[0] (link_down): lasts until 10800 s") != std::string::npos);
 }
 
 TEST_CASE("a host's process that is lost ends the run with exit status 4 and the signal's name") {
