@@ -5,6 +5,7 @@
 // completions to QPs by wr_id alone; those of unknown QPs or generations are counted and dropped.
 #pragma once
 
+#include "actors/drain_rate.hpp"
 #include "actors/gid_choice.hpp"
 #include "actors/lane_object.hpp"
 #include "actors/machines.hpp"
@@ -113,6 +114,7 @@ public:
   std::string status_text(ibv_wc_status status) const { return parts_.ctx.table().wc_status_str(status); }
   std::string event_text(ibv_event_type type) const { return parts_.ctx.table().event_type_str(type); }
   std::uint64_t bytes_in_flight = 0; ///< of all its QPs; they keep it
+  drain_rate drains;                 ///< how fast these end; they keep it too
 
 private:
   void handle(subscribe& m);

@@ -163,8 +163,10 @@ void endpoint::handle(qp_report& m) {
       }
     break;
   case qp_step::probe_answered:
-    if (q.suspect && device_active_)
-      fence(q, "its rail answers, this QP hangs");
+    if (device_active_)
+      for (auto& other : members_)
+        if (other.suspect)
+          caf::anon_send(other.handle, qp_rail_answers{});
     break;
   case qp_step::fencing:
     q.works_no_more();

@@ -95,6 +95,8 @@ struct qp_fence {
 struct qp_probe {
   std::uint16_t for_index = 0; ///< the suspect sibling
 };
+/// endpoint -> QP: another QP of the rail was answered while this one was suspect.
+struct qp_rail_answers {};
 enum class qp_step : std::uint8_t {
   created,        ///< INIT: `address` has our number and PSN
   ready,          ///< ACTIVE

@@ -16,9 +16,9 @@ qp::~qp() = default;
 
 caf::behavior qp::make_behavior() {
   return {
-      on<post>(&qp::handle),        on<qp_begin>(&qp::handle),         on<qp_connect>(&qp::handle),
-      on<qp_hold>(&qp::handle),     on<qp_fence>(&qp::handle),         on<qp_probe>(&qp::handle),
-      on<fence_batch>(&qp::handle), on<snapshot_request>(&qp::handle),
+      on<post>(&qp::handle),        on<qp_begin>(&qp::handle),        on<qp_connect>(&qp::handle),
+      on<qp_hold>(&qp::handle),     on<qp_fence>(&qp::handle),        on<qp_probe>(&qp::handle),
+      on<fence_batch>(&qp::handle), on<qp_rail_answers>(&qp::handle), on<snapshot_request>(&qp::handle),
   };
 }
 
@@ -162,6 +162,7 @@ void qp::offer() {
 
 void qp::suspect() {
   paused_.stalled = true;
+  rail_answers_ = false;
   tell_slot(false);
   note(observe::event_kind::stall_suspected, "no completion within the stall limit", ledger_.outstanding(),
        base::level::debug);
@@ -215,6 +216,12 @@ void qp::reissue() {
 
 void qp::on_completions(std::span<const ibv_wc> wcs) {
   guarded([&] {
+    std::uint64_t bytes = 0;
+    std::uint32_t completions = 0;
+    const auto end_one = [&](const slice& s, wr_end how) {
+      bytes += how == wr_end::success ? s.length : 0;
+      give_back(s, how);
+    };
     for (const auto& wc : wcs) {
       const auto name = unpack(wc.wr_id);
       if (name.generation != generation_) {
@@ -228,13 +235,12 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
       auto end = classify(wc.status);
       if (end != wr_end::success && end != wr_end::flushed && device_->is_lost())
         end = wr_end::error; // what a lost device says of a request is not the request's fault
-      if (!ledger_.retire(name.position, end, [&](const slice& s, wr_end how) { give_back(s, how); })) {
+      if (!ledger_.retire(name.position, end, end_one)) {
         note(observe::event_kind::stale_completion, "of a WR that has ended", wc.wr_id, base::level::warn);
         continue;
       }
       if (end == wr_end::success) {
-        ++served_;
-        progress_made();
+        ++completions;
       } else if (end != wr_end::flushed) {
         note(observe::event_kind::wr_error, device_->status_text(wc.status), wc.wr_id, base::level::warn);
         raise(qp_event::wr_error, device_->status_text(wc.status));
@@ -242,6 +248,8 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
         raise(qp_event::wr_error, "flushed: the device moved the QP to ERR");
       }
     }
+    if (completions > 0)
+      progress_made(bytes, completions);
     flush_ended();
     if (machine_.state() == qp_state::draining && err_done_ && ledger_.empty())
       destroy();
@@ -270,18 +278,10 @@ void qp::on_deadline(std::uint64_t token) {
     switch (which) {
     case timer::attempt: raise(qp_event::deadline, "connecting took too long"); break;
     case timer::stall: check_stall(); break;
-    case timer::path_fence:
-      fenced_for_silence();
-      raise(qp_event::deadline, "hung for the stall limit and path_fence");
-      break;
+    case timer::path_fence: judge_suspect(); break;
     case timer::drain: raise(qp_event::deadline, "not every WR flushed in time"); break;
     case timer::destroy_again: destroy(); break;
-    case timer::probe:
-      if (machine_.state() == qp_state::rebuilding)
-        raise(qp_event::deadline, "the probe was not answered");
-      else // also one that asked for a sibling: it hangs here as well
-        raise(qp_event::fence, "it did not answer a probe");
-      break;
+    case timer::probe: judge_probe(); break;
     case timer::count: break;
     }
   });

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "actors/device.hpp"
+#include "actors/drain_rate.hpp"
 #include "actors/lane_object.hpp"
 #include "actors/ledger.hpp"
 #include "actors/machines.hpp"
@@ -71,6 +72,7 @@ private:
   void handle(qp_hold& m);
   void handle(qp_fence& m);
   void handle(qp_probe& m);
+  void handle(qp_rail_answers& m);
   void handle(fence_batch& m);
   void handle(snapshot_request& m);
 
@@ -101,11 +103,17 @@ private:
   void give_back(const slice& what, wr_end end);
   void flush_ended();
   void reissue();
-  void progress_made();
-  base::duration stall_limit() const noexcept;
-  void fenced_for_silence() noexcept;
-  void check_stall();
+  // its silence
   void start_stall_clock();
+  void progress_made(std::uint64_t bytes, std::uint32_t completions);
+  base::duration stall_limit() const noexcept;
+  base::duration silence() const noexcept;
+  base::duration silence_until_hung() const noexcept;
+  base::duration silence_until_probe_lost() const noexcept;
+  void check_stall();
+  void judge_suspect();
+  void judge_probe();
+  void fenced_for_silence() noexcept;
 
   void report(qp_step step);
   void tell_slot(bool usable);
@@ -141,9 +149,11 @@ private:
 
   base::time_point last_progress_{};
   base::duration lost_at_progress_{};
+  base::time_point probe_posted_{};
+  base::duration lost_at_probe_{};
   bool stall_rechecked_ = false;
-  double rate_ = 0; ///< bytes per second while busy
-  std::uint32_t samples_ = 0;
+  bool rail_answers_ = false; ///< since it is suspect
+  drain_rate drains_;
   std::uint32_t patience_ = 1;    ///< times the stall limit; doubles with each fence for silence
   std::uint32_t works_since_ = 0; ///< completions since then
   std::uint32_t served_ = 0;      ///< completions of work of this generation

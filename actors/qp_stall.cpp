@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A QP's stall clock: how fast it is, how long its silence may last, and what its progress ends.
+// A QP's stall clock: how fast it is, how long its silence may last, when that can only be a hang, and what
+// its progress ends.
 #include "actors/qp.hpp"
 
 #include <algorithm>
@@ -9,28 +10,28 @@ namespace actor_rdma::actors {
 
 namespace {
 
-/// A new QP is measured this often before its own rate is believed; until then the port's speed is.
-constexpr std::uint32_t samples_needed = 64;
+/// So many completions after a fence for silence show that the QP works.
+constexpr std::uint32_t proof_of_work = 64;
 constexpr std::uint32_t most_patience = 64;
-constexpr double smoothing = 0.1;
+/// However slow everything is taken to be.
+constexpr base::duration longest_limit = std::chrono::seconds{10};
+
+double seconds_for(std::uint64_t bytes, double per_second) noexcept {
+  return per_second > 0 ? static_cast<double>(bytes) / per_second : 0;
+}
 
 } // namespace
 
-void qp::progress_made() {
-  const auto now = env().now();
-  const auto busy = now - last_progress_;
-  if (busy > base::duration::zero() && ended_->count > 0 && !ledger_.empty()) {
-    std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < ended_->count; ++i)
-      bytes += ended_->slices[i].what.length;
-    const auto seen = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();
-    rate_ = samples_ == 0 ? seen : rate_ + smoothing * (seen - rate_);
-    ++samples_;
-  }
-  last_progress_ = now;
+/// Of the QP's own work, and that is part of what its device does.
+void qp::progress_made(std::uint64_t bytes, std::uint32_t completions) {
+  last_progress_ = env().now();
   lost_at_progress_ = env().lost_time();
+  const auto busy_until = last_progress_ - lost_at_progress_;
+  drains_.ended(bytes, ledger_.bytes(), busy_until);
+  device_->drains.ended(bytes, device_->bytes_in_flight, busy_until);
   stall_rechecked_ = false;
-  if (patience_ > 1 && ++works_since_ >= samples_needed)
+  served_ += completions;
+  if (patience_ > 1 && (works_since_ += completions) >= proof_of_work)
     patience_ = 1;
   if (machine_.state() == qp_state::paused && std::exchange(paused_.stalled, false)) {
     note(observe::event_kind::false_alarm, "the QP goes on after all", 0, base::level::debug);
@@ -42,14 +43,19 @@ void qp::progress_made() {
 }
 
 /// Four times what the bytes ahead should take, and never less than the floor: tail loss, incast and pauses
-/// are no hangs. A fence loses what was under way: a link slower than its port says needs growing patience.
+/// are no hangs. Ahead is what waits on the QP at its rate, and on the device at the device's: QPs that share
+/// a slow link take turns, however fast one of them was alone. A fence loses what was under way: a link
+/// slower than its port says needs growing patience.
 base::duration qp::stall_limit() const noexcept {
-  const auto rate = samples_ >= samples_needed ? rate_ : device_->port_bytes_per_second();
-  const auto ahead = samples_ >= samples_needed ? ledger_.bytes() : device_->bytes_in_flight;
-  if (rate <= 0)
-    return config_.stall_floor * patience_;
-  const std::chrono::duration<double> expected{4.0 * static_cast<double>(ahead) / rate};
-  return std::max(config_.stall_floor, std::chrono::duration_cast<base::duration>(expected)) * patience_;
+  const auto measured = device_->drains.per_second();
+  const auto expected = std::max(
+      seconds_for(ledger_.bytes(), drains_.per_second()),
+      seconds_for(device_->bytes_in_flight, measured > 0 ? measured : device_->port_bytes_per_second()));
+  const std::chrono::duration<double> most = longest_limit;
+  const std::chrono::duration<double> limit{std::min(4.0 * expected, most.count())};
+  const auto patient =
+      std::max(config_.stall_floor, std::chrono::duration_cast<base::duration>(limit)) * patience_;
+  return std::min(patient, std::max(config_.stall_floor, longest_limit));
 }
 
 void qp::fenced_for_silence() noexcept {
@@ -60,9 +66,16 @@ void qp::fenced_for_silence() noexcept {
 void qp::start_stall_clock() {
   last_progress_ = env().now();
   lost_at_progress_ = env().lost_time();
+  drains_.began(last_progress_ - lost_at_progress_);
+  if (device_->bytes_in_flight == 0)
+    device_->drains.began(last_progress_ - lost_at_progress_);
   stall_rechecked_ = false;
   if (timers_[static_cast<std::size_t>(timer::stall)] == deadline_id::none)
     arm(timer::stall, stall_limit());
+}
+
+base::duration qp::silence() const noexcept {
+  return env().now() - last_progress_ - (env().lost_time() - lost_at_progress_);
 }
 
 /// The clock is armed once and looks when it fires, so that posting and completing never touch it.
@@ -70,12 +83,54 @@ void qp::check_stall() {
   if (ledger_.empty() || paused_.stalled)
     return;
   const auto limit = stall_limit();
-  const auto waited = env().now() - last_progress_ - (env().lost_time() - lost_at_progress_);
+  const auto waited = silence();
   if (waited < limit)
     return arm(timer::stall, limit - waited);
   if (!std::exchange(stall_rechecked_, true))
     return arm(timer::stall, base::duration::zero()); // once more, after another empty poll
   raise(qp_event::stall, "no completion for the stall limit");
+}
+
+// -- from suspicion to a fence --------------------------------------------------------------------
+
+void qp::handle(qp_rail_answers&) {
+  if (machine_.state() != qp_state::paused || !paused_.stalled)
+    return;
+  rail_answers_ = true;
+  judge_suspect();
+}
+
+/// A fence costs both ends a QP and what was under way on it, so its reason must be better than that of a
+/// suspicion: the silence is longer than what is under way explains by what is known now (others went on
+/// meanwhile, and how fast), and than the device needs to send a lost packet again, which is up to four
+/// time-outs of its (IBA, local ACK timeout).
+base::duration qp::silence_until_hung() const noexcept {
+  const base::duration ack_timeout{4096LL << config_.qp_timeout};
+  return std::max(stall_limit(), std::min(4 * ack_timeout, config_.path_fence)) - silence();
+}
+
+void qp::judge_suspect() {
+  if (const auto left = silence_until_hung(); left > base::duration::zero())
+    return arm(timer::path_fence, left);
+  fenced_for_silence();
+  raise(qp_event::deadline,
+        rail_answers_ ? "its rail answers, this QP hangs" : "hung for the stall limit and path_fence");
+}
+
+/// A probe waits behind the QP's own work and beside that of the device. Progress in between says that the QP
+/// works.
+base::duration qp::silence_until_probe_lost() const noexcept {
+  const auto waited = env().now() - probe_posted_ - (env().lost_time() - lost_at_probe_);
+  return std::max(config_.probe_deadline, stall_limit()) - std::min(waited, silence());
+}
+
+void qp::judge_probe() {
+  if (const auto left = silence_until_probe_lost(); left > base::duration::zero())
+    return arm(timer::probe, left);
+  if (machine_.state() == qp_state::rebuilding)
+    raise(qp_event::deadline, "the probe was not answered");
+  else // also one that asked for a sibling: it hangs here as well
+    raise(qp_event::fence, "it did not answer a probe");
 }
 
 } // namespace actor_rdma::actors

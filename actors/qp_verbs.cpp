@@ -111,6 +111,8 @@ bool qp::post_probe() {
   wr.wr.rdma.rkey = peer_.probe_rkey;
   ibv_send_wr* bad = nullptr;
   probe_out_ = ::ibv_post_send(born_->pair.get(), &wr, &bad) == 0;
+  probe_posted_ = env().now();
+  lost_at_probe_ = env().lost_time();
   return probe_out_;
 }
 
@@ -119,7 +121,7 @@ void qp::probe_ended(ibv_wc_status status) {
   const bool answered =
       status == IBV_WC_SUCCESS && *device_->landing(device_index_) == peer_.peer_incarnation;
   if (status == IBV_WC_SUCCESS)
-    progress_made();
+    progress_made(0, 0);
   disarm(timer::probe);
   if (probing_for_ >= 0) {
     if (answered) {

@@ -110,6 +110,7 @@ struct expect_spec {
   std::string detail;  ///< is contained in the detail
   double percentile = 99;
   std::uint64_t fault = 0; ///< its place in `faults`
+  base::duration window = std::chrono::seconds{1};
   base::duration after{};
   std::optional<base::duration> before;
   base::duration base_after{};

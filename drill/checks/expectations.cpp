@@ -6,6 +6,7 @@
 #include "drill/checks/statistics.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -80,6 +81,31 @@ figure count_events(spec e, facts f) {
            (x.what.detail.find(e.detail) != std::string::npos || x.what.to == e.detail) &&
            within(x.at, e.after, e.before);
   }));
+}
+
+/// A rail is named before the '#' of its QPs.
+figure most_reissued(spec e, facts f) {
+  struct reissue {
+    base::duration at;
+    std::uint64_t slices;
+  };
+  std::map<std::string, std::vector<reissue>> rails;
+  for (const auto& x : f.events)
+    if (!x.in_shutdown && x.what.kind == observe::event_kind::reissued &&
+        (e.host.empty() || x.host == e.host) && x.what.subject.find(e.subject) != std::string::npos &&
+        within(x.at, e.after, e.before))
+      rails[x.what.subject.substr(0, x.what.subject.find('#'))].push_back({x.at, x.what.value});
+  std::uint64_t most = 0;
+  for (const auto& [name, all] : rails) {
+    std::uint64_t now = 0;
+    for (std::size_t first = 0, i = 0; i < all.size(); ++i) {
+      now += all[i].slices;
+      while (all[i].at - all[first].at >= e.window)
+        now -= all[first++].slices;
+      most = std::max(most, now);
+    }
+  }
+  return static_cast<double>(most);
 }
 
 figure count_qps(spec e, facts f) {
@@ -178,6 +204,12 @@ std::vector<expect_kind> make_kinds() {
        {"host", "subject", "detail", "after_ms", "before_ms"},
        {},
        count_events},
+      {"reissued_slices",
+       "the most slices that one rail gave to others within a window",
+       {},
+       {"host", "subject", "window_ms", "after_ms", "before_ms"},
+       {},
+       most_reissued},
       {"made_qps",
        "how many QPs were made again",
        {},
@@ -263,6 +295,8 @@ std::string describe(const expect_spec& e) {
   say("of kind", e.event);
   say("about", e.subject);
   say("saying", e.detail);
+  if (e.kind == "reissued_slices")
+    text += fmt::format(" of {:g} ms", in_ms(e.window));
   if (e.kind.rfind("latency", 0) == 0)
     text += fmt::format(" (p{:g})", e.percentile);
   const auto window = [](base::duration after, const std::optional<base::duration>& before) {

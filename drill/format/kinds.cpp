@@ -198,6 +198,7 @@ const key_table<expect_spec>& expect_keys() {
       text("detail", &e::detail),
       real("percentile", &e::percentile, 0, 100),
       whole("fault", &e::fault, 0, 1'000'000),
+      ms("window_ms", &e::window, 1, 2e8),
       ms("after_ms", &e::after),
       ms("before_ms", &e::before),
       ms("base_after_ms", &e::base_after),

@@ -66,7 +66,7 @@ const key_table<device_group>& device_keys() {
   static const key_table<device_group> table = [] {
     key_table<device_group> t;
     t.push_back(whole("count", &device_group::count, 1, bootstrap::max_devices));
-    t.push_back({"mode", "one of paced, inline, null", [](const value& v, device_group& into) {
+    t.push_back({"mode", "one of paced, inline, null, paced-null", [](const value& v, device_group& into) {
                    using verbs::soft::nic_mode;
                    if (v.node() == "paced")
                      into.nic.mode = nic_mode::paced;
@@ -74,8 +74,10 @@ const key_table<device_group>& device_keys() {
                      into.nic.mode = nic_mode::immediate;
                    else if (v.node() == "null")
                      into.nic.mode = nic_mode::null;
+                   else if (v.node() == "paced-null")
+                     into.nic.mode = nic_mode::paced_null;
                    else
-                     v.refuse("one of paced, inline, null");
+                     v.refuse("one of paced, inline, null, paced-null");
                  }});
     using nic = verbs::soft::device_options;
     const auto of_nic = [](const key<nic>& k) {

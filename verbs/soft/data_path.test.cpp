@@ -128,6 +128,36 @@ TEST_CASE("the null mode completes and moves nothing but words") {
   CHECK(rig.b->memory[1] == rig.a->memory[1]);
 }
 
+TEST_CASE("the null mode with a rate moves nothing but words, and takes its time") {
+  device_options device;
+  device.rate_gbit_s = 8; // a byte a nanosecond
+  pair_rig rig{nic_mode::paced_null, true, {}, device};
+  fill(rig.a->memory, 4096, 1);
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 4096) == 0);
+  rig.run_for(4us);
+  CHECK(rig.a->poll().empty());
+  rig.run_for(20us);
+  CHECK(rig.a->poll().size() == 1);
+  CHECK(rig.b->memory[1] == std::byte{0});
+  CHECK(rig.a->write(2, rig.b->where(), 0, 0, 8) == 0);
+  rig.run_for(20us);
+  CHECK(rig.a->poll().size() == 1);
+  CHECK(rig.b->memory[1] == rig.a->memory[1]);
+}
+
+TEST_CASE("a read waits behind what others have sent to its responder") {
+  device_options device;
+  device.rate_gbit_s = 8; // a byte a nanosecond
+  pair_rig rig{nic_mode::paced, true, {}, device};
+  REQUIRE(rig.net->set_rate("b/soft0", 0.08)); // its incoming queue is what is slow
+  CHECK(rig.a->write(1, rig.b->where(), 0, 0, 50000) == 0);
+  CHECK(rig.a->read(2, rig.b->where(), 0, 0, 8) == 0);
+  rig.run_for(4900us);
+  CHECK(rig.a->poll().empty());
+  rig.run_for(200us);
+  CHECK(rig.a->poll().size() == 2);
+}
+
 TEST_CASE("completions of a queue pair come in the order of its posts") {
   pair_rig rig{nic_mode::paced, true};
   for (std::uint64_t i = 0; i < 200; ++i)

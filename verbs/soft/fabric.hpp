@@ -23,7 +23,15 @@ namespace actor_rdma::verbs::soft {
 /// later polls), for throughput figures. `paced`: rate and latency, so that WRs really are outstanding.
 /// `null`: as immediate, but no payload of more than 8 bytes is moved, for overhead figures. (On the command
 /// line: inline, paced, null.)
-enum class nic_mode : std::uint8_t { immediate, paced, null };
+enum class nic_mode : std::uint8_t { immediate, paced, null, paced_null };
+/// Rate and latency count.
+constexpr bool is_paced(nic_mode m) noexcept {
+  return m == nic_mode::paced || m == nic_mode::paced_null;
+}
+/// Payload is copied, of more than a word.
+constexpr bool moves_payload(nic_mode m) noexcept {
+  return m == nic_mode::immediate || m == nic_mode::paced;
+}
 
 /// What one device grants at most; reported by query_device and enforced. More objects than there may be are
 /// ENOMEM, an object that is too large is EINVAL. Each may be made smaller than what stands here, not larger.

@@ -88,8 +88,8 @@ constexpr std::uint32_t null_mode_moves = 8;
 request soft_qp::request_of(const send_slot& slot) const noexcept {
   request r;
   r.is_read = slot.is_read;
-  r.moves_payload = slot.length <= null_mode_moves || device().mode.load(std::memory_order_relaxed) !=
-                                                          static_cast<std::uint32_t>(nic_mode::null);
+  r.moves_payload = slot.length <= null_mode_moves ||
+                    moves_payload(static_cast<nic_mode>(device().mode.load(std::memory_order_relaxed)));
   r.rkey = slot.rkey;
   r.length = slot.length;
   r.remote_addr = slot.remote_addr;

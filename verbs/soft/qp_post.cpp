@@ -143,7 +143,7 @@ int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
 bool soft_qp::is_clear() noexcept {
   const auto& own = device();
   return done_ == sent_ && !is_lost_ && !is_hung_ && !rules_.any() &&
-         own.mode.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(nic_mode::paced) &&
+         !is_paced(static_cast<nic_mode>(own.mode.load(std::memory_order_relaxed))) &&
          own.hang.load(std::memory_order_relaxed) == 0 && own.delay.load(std::memory_order_relaxed) == 0 &&
          ((has_peer_ && is_still_addressed()) || find_responder()) &&
          context_.rt().tables().devices[peer_.device].delay.load(std::memory_order_relaxed) == 0;

@@ -16,7 +16,7 @@ namespace {
 constexpr auto hang_hard = static_cast<std::uint32_t>(hang_mode::hard);
 
 bool is_paced(const layout::device_entry& d) noexcept {
-  return d.mode.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(nic_mode::paced);
+  return is_paced(static_cast<nic_mode>(d.mode.load(std::memory_order_relaxed)));
 }
 
 /// How long to wait before looking again whether the peer's process did what it was asked for. Meanwhile the
@@ -131,7 +131,10 @@ void soft_qp::place_on_wire(std::uint64_t wr, nanos now) {
       if (slot.is_read && is_late) { // the answer has a journey of its own
         slot.land_at = now + latency;
       } else if (slot.is_read) {
-        slot.land_at = slot.left_at = reserve(peer, own, now + latency, slot.length).arrived;
+        // The request is small, but it waits behind what others have sent there: so does a probe in an
+        // incast.
+        const auto asked_at = std::max(now, peer.rx_free.load(std::memory_order_relaxed)) + latency;
+        slot.land_at = slot.left_at = reserve(peer, own, asked_at, slot.length).arrived;
       } else {
         const auto p = reserve(own, peer, now, slot.length);
         slot.left_at = p.left;

@@ -45,6 +45,7 @@ const char* name_of(soft::nic_mode mode) {
   case soft::nic_mode::immediate: return "inline";
   case soft::nic_mode::paced: return "paced";
   case soft::nic_mode::null: return "null";
+  case soft::nic_mode::paced_null: return "paced-null";
   }
   return "unknown";
 }
@@ -126,7 +127,9 @@ int main(int argc, char** argv) {
   auto* const rate = add_device_command(app, o, "rate", "Set the rate of a paced device");
   rate->add_option("gbit", o.rate, "Gbit/s")->required();
   auto* const mode = add_device_command(app, o, "mode", "Change how a device executes work");
-  mode->add_option("mode", o.value)->required()->check(CLI::IsMember({"inline", "paced", "null"}));
+  mode->add_option("mode", o.value)
+      ->required()
+      ->check(CLI::IsMember({"inline", "paced", "null", "paced-null"}));
   soft::tool::addressing_commands addressing{app};
   soft::tool::fault_commands faults{app};
   dropin::exec_options run;
@@ -180,7 +183,8 @@ int main(int argc, char** argv) {
   } else if (mode->parsed()) {
     return report(fabric.set_mode(o.device, o.value == "inline"  ? soft::nic_mode::immediate
                                             : o.value == "paced" ? soft::nic_mode::paced
-                                                                 : soft::nic_mode::null));
+                                            : o.value == "null"  ? soft::nic_mode::null
+                                                                 : soft::nic_mode::paced_null));
   }
   return 0;
 }

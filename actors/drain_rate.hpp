@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast a queue of bytes drains, learned from what ends while more waits behind it: only then was there no
+// idleness in between. A sum of bytes over a sum of times, so that completions which are seen together do not
+// look like a fast queue. Pure: time is an argument.
+#pragma once
+
+#include "base/time.hpp"
+
+#include <cstdint>
+
+namespace actor_rdma::actors {
+
+class drain_rate {
+public:
+  /// Work meets an empty queue at `now`: what came before was idleness, and after a long one the past says
+  /// nothing.
+  void began(base::time_point now) noexcept {
+    if (now - since_ > forgotten_after)
+      bytes_ = seconds_ = 0;
+    since_ = now;
+    pending_ = 0;
+  }
+  /// `bytes` have ended by `now` while `left` are still under way.
+  void ended(std::uint64_t bytes, std::uint64_t left, base::time_point now) noexcept {
+    pending_ += static_cast<double>(bytes);
+    const std::chrono::duration<double> busy = now - since_;
+    if (left != 0 && busy.count() <= 0)
+      return;
+    if (left != 0) {
+      bytes_ = keep * bytes_ + pending_;
+      seconds_ = keep * seconds_ + busy.count();
+    }
+    since_ = now;
+    pending_ = 0;
+  }
+  /// Bytes per second, 0 while nothing is known.
+  double per_second() const noexcept { return seconds_ > 0 ? bytes_ / seconds_ : 0; }
+
+private:
+  static constexpr double keep = 0.95; ///< what is left of the past after each sample
+  static constexpr base::duration forgotten_after = std::chrono::seconds{1};
+
+  base::time_point since_{};
+  double pending_ = 0; ///< seen at the same moment as the sample before
+  double bytes_ = 0;
+  double seconds_ = 0;
+};
+
+} // namespace actor_rdma::actors

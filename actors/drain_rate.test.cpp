@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a queue's completions say about its rate, and what they do not.
+#include "actors/drain_rate.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace actor_rdma;
+using namespace actor_rdma::actors;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr base::time_point start{base::duration{1s}};
+
+} // namespace
+
+TEST_CASE("a queue's rate is known after the first end behind which more waits") {
+  drain_rate r;
+  r.began(start);
+  CHECK(r.per_second() == 0);
+  r.ended(1000, 5000, start + 1ms);
+  CHECK(r.per_second() == doctest::Approx(1e6));
+}
+
+TEST_CASE("the last of a burst and the idleness after it say nothing about a queue's rate") {
+  drain_rate r;
+  r.began(start);
+  r.ended(1000, 0, start + 10ms);
+  CHECK(r.per_second() == 0);
+  r.began(start + 500ms);
+  r.ended(1000, 1000, start + 501ms);
+  CHECK(r.per_second() == doctest::Approx(1e6));
+}
+
+TEST_CASE("completions that are seen together do not look like a fast queue") {
+  drain_rate r;
+  r.began(start);
+  for (int i = 1; i <= 50; ++i) {
+    r.ended(1000, 1000, start + i * 2ms);
+    r.ended(1000, 1000, start + i * 2ms);
+    r.ended(1000, 1000, start + i * 2ms + 1ns);
+  }
+  CHECK(r.per_second() == doctest::Approx(1.5e6).epsilon(0.05));
+}
+
+TEST_CASE(
+    "a queue that became slow is known to be slow after some ends, and its past after a long rest no more") {
+  drain_rate r;
+  r.began(start);
+  auto now = start;
+  for (int i = 0; i < 1000; ++i)
+    r.ended(1000, 1000, now += 10us);
+  CHECK(r.per_second() == doctest::Approx(1e8));
+  for (int i = 0; i < 3; ++i)
+    r.ended(1000, 1000, now += 10ms);
+  CHECK(r.per_second() < 1e6);
+  r.began(now + 999ms);
+  CHECK(r.per_second() > 0);
+  r.began(now + 3s);
+  CHECK(r.per_second() == 0);
+}
