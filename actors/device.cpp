@@ -115,7 +115,8 @@ void device::raise(device_event event, std::string cause) {
     e.from = to_string(before);
     e.to = to_string(machine_.state());
     e.detail = std::move(cause);
-    watch_.emit(std::move(e), base::level::info);
+    watch_.emit(std::move(e),
+                stop_asked_by_ ? base::level::debug : base::level::info); // an end in good order
   }
   perform(outcome.act);
 }

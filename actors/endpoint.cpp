@@ -60,7 +60,8 @@ void endpoint::raise(endpoint_event event, std::string cause) {
     // What comes and goes again and again is news at first only.
     const bool again =
         std::any_of(members_.begin(), members_.end(), [](const auto& q) { return q.failures > 4; });
-    watch_.emit(std::move(e), where_.initiator && !again ? base::level::info : base::level::debug);
+    const bool is_news = where_.initiator && !again && !stop_asked_; // an end in good order is none
+    watch_.emit(std::move(e), is_news ? base::level::info : base::level::debug);
   }
   perform(outcome.act);
 }

@@ -44,9 +44,10 @@ struct post {
 struct ended {
   chunk_ptr slices;
 };
-/// QP -> peer: outstanding slices that another rail should carry too; bound: one send queue per suspicion.
+/// QP -> peer: outstanding slices that somebody else should carry too; bound: two send queues per suspicion.
 struct suspected {
   chunk_ptr slices;
+  offer_to to = offer_to::anyone;
 };
 /// QP -> peer: whether the QP takes work; one per change of its state.
 struct slot_state_changed {

@@ -155,7 +155,7 @@ void peer::handle(ended& m) {
 }
 
 void peer::handle(suspected& m) {
-  queue_.suspected(*m.slices);
+  queue_.suspected(*m.slices, m.to);
   pump();
 }
 

@@ -166,7 +166,7 @@ void qp::suspect() {
   tell_slot(false);
   note(observe::event_kind::stall_suspected, "no completion within the stall limit", ledger_.outstanding(),
        base::level::debug);
-  reissue();
+  reissue(offer_to::other_devices);
   report(qp_step::suspect);
   if (timers_[static_cast<std::size_t>(timer::path_fence)] == deadline_id::none)
     arm(timer::path_fence, config_.path_fence);
@@ -174,13 +174,13 @@ void qp::suspect() {
 
 void qp::withhold() {
   tell_slot(false);
-  reissue();
+  reissue(offer_to::anyone);
   report(qp_step::held);
 }
 
 /// Issues every outstanding slice once more, elsewhere. The WRs stay out: they may still succeed, and must be
 /// fenced.
-void qp::reissue() {
+void qp::reissue(offer_to to) {
   if (!where_.peer || ledger_.empty())
     return;
   auto c = chunks_.take();
@@ -199,17 +199,20 @@ void qp::reissue() {
     if (c->full()) {
       c->slot = where_.slot;
       c->generation = generation_;
-      caf::anon_send(where_.peer, suspected{std::exchange(c, chunks_.take())});
+      caf::anon_send(where_.peer, suspected{std::exchange(c, chunks_.take()), to});
     }
   });
   reissued_upto_ = ledger_.next();
   if (c->count > 0) {
     c->slot = where_.slot;
     c->generation = generation_;
-    caf::anon_send(where_.peer, suspected{std::move(c)});
+    caf::anon_send(where_.peer, suspected{std::move(c), to});
   }
   if (n > 0)
-    note(observe::event_kind::reissued, "outstanding slices go to another rail", n, base::level::debug);
+    note(observe::event_kind::reissued,
+         to == offer_to::declined ? "its own rail may carry outstanding slices"
+                                  : "outstanding slices go to another rail",
+         n, base::level::debug);
 }
 
 // -- completions and deadlines --------------------------------------------------------------------

@@ -102,7 +102,7 @@ private:
   // work
   void give_back(const slice& what, wr_end end);
   void flush_ended();
-  void reissue();
+  void reissue(offer_to to);
   // its silence
   void start_stall_clock();
   void progress_made(std::uint64_t bytes, std::uint32_t completions);

@@ -96,7 +96,10 @@ void qp::check_stall() {
 void qp::handle(qp_rail_answers&) {
   if (machine_.state() != qp_state::paused || !paused_.stalled)
     return;
-  rail_answers_ = true;
+  if (!std::exchange(rail_answers_, true)) {
+    reissued_upto_ = ledger_.next() - ledger_.outstanding();
+    reissue(offer_to::declined);
+  }
   judge_suspect();
 }
 

@@ -62,6 +62,13 @@ struct ended_slice {
   wr_end end = wr_end::success;
 };
 
+/// Who may carry a slice whose WR is still out.
+enum class offer_to : std::uint8_t {
+  anyone,        ///< another device rather than the same one
+  other_devices, ///< the same one may only be busy, and would be more so
+  declined,      ///< anyone, if no other device was there to take it: its own rail was found to answer
+};
+
 /// Names a QP to the peer actor that feeds it.
 using slot_id = std::uint16_t;
 

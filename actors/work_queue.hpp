@@ -63,7 +63,7 @@ public:
   void ended(const chunk& what, base::time_point now);
   /// WRs of the slot are suspected to hang: their slices wait for another QP, while the WRs stay out. The
   /// slices carry the records that reissue() of the QP attached.
-  void suspected(const chunk& what);
+  void suspected(const chunk& what, offer_to to = offer_to::anyone);
   /// The peer can no longer be written to by generations <= `generation` of the slot; or nobody confirmed it.
   void remote_fenced(slot_id slot, std::uint16_t generation, bool confirmed);
 
@@ -90,6 +90,7 @@ private:
     std::uint16_t fenced_upto = 0; ///< remote fence of generations <= this is settled; generations start at 1
     std::uint32_t out = 0;         ///< WRs handed to the QP and not yet ended
     std::uint64_t out_bytes = 0;
+    bool declined = false;            ///< at its last suspicion no other device was there
     double rate = 0;                  ///< bytes per second while it had work, smoothed; 0 until measured
     base::time_point measured_from{}; ///< its last end, or when it was last given work after having none
     struct waiter {

@@ -156,10 +156,16 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   settle();
 }
 
-void work_queue::suspected(const chunk& what) {
+void work_queue::suspected(const chunk& what, offer_to to) {
+  auto& slot = slots_.at(what.slot);
+  bool taken = true;
+  if (to == offer_to::other_devices)
+    slot.declined = !(taken = usable_elsewhere(slot.local_device));
+  else if (to == offer_to::declined)
+    taken = slot.declined;
   for (std::size_t i = 0; i < what.count; ++i) {
     const auto& s = what.slices[i].what;
-    if (!is_wanted(s) || s.record->done) {
+    if (!taken || !is_wanted(s) || s.record->done) {
       drop_hold(s.record);
       continue;
     }

@@ -18,6 +18,11 @@ std::vector<verbs::soft::device_options> host_spec::nics() const {
   return all;
 }
 
+bool host_spec::moves_payload() const {
+  return std::any_of(devices.begin(), devices.end(),
+                     [](const device_group& g) { return verbs::soft::moves_payload(g.nic.mode); });
+}
+
 const host_spec* scenario::host(const std::string& name) const {
   const auto found = std::find_if(hosts.begin(), hosts.end(), [&](const auto& h) { return h.name == name; });
   return found == hosts.end() ? nullptr : &*found;

@@ -35,6 +35,7 @@ struct host_spec {
   actors::settings config;
 
   std::vector<verbs::soft::device_options> nics() const; ///< one per device, named soft0, soft1, ...
+  bool moves_payload() const;                            ///< some device of it does
 };
 
 /// One direction of the control network between two hosts.

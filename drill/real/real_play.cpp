@@ -164,6 +164,7 @@ void real_play::make_flows() {
     after.from = t.from;
     after.to = t.to;
     after.sizes = {32 * 1024};
+    after.verify = what_.host(t.from)->moves_payload();
     after.batch = rails_of(what_, t.from, t.to).size() * 2;
     after.depth = 2;
     // A rail that was slow once gets some again after half a second: no need for full speed until then.

@@ -56,7 +56,7 @@ void flow::make_memory(sim::machine& where, memory_pool& into, std::size_t slots
       return;
     if (!outcome)
       return after(reconnect_pause, &flow::prepare);
-    into = memory_pool{(*outcome)->addr, bytes, slots};
+    into = memory_pool{(*outcome)->addr, bytes, slots, where_.moves_payload};
     if (&into == &remote_)
       remote_buffer_ = *outcome;
     if (++memories_ == 2)

@@ -26,6 +26,7 @@ public:
     sim::machine* to = nullptr;
     run_facts* facts = nullptr;
     const base::time_point* zero = nullptr; ///< of the scenario's time
+    bool moves_payload = true;              ///< some device of `from` does
     std::function<void()> ended;            ///< after each batch
   };
   flow(traffic_spec spec, place where, bool is_after_traffic = false);

@@ -24,8 +24,8 @@ std::byte* memory(std::uint64_t addr) noexcept {
 
 } // namespace
 
-memory_pool::memory_pool(std::uint64_t addr, std::uint64_t slot_bytes, std::size_t slots)
-    : addr_(addr), slot_bytes_(slot_bytes), state_(slots) {
+memory_pool::memory_pool(std::uint64_t addr, std::uint64_t slot_bytes, std::size_t slots, bool with_canaries)
+    : addr_(addr), slot_bytes_(slot_bytes), with_canaries_(with_canaries), state_(slots) {
   for (std::size_t i = 0; i < slots; ++i) {
     put_canaries(i);
     free_.push_back(i);
@@ -46,11 +46,15 @@ void memory_pool::give_back(std::size_t slot, std::uint64_t last_transfer) {
 }
 
 void memory_pool::put_canaries(std::size_t slot) {
+  if (!with_canaries_)
+    return;
   for (std::uint64_t at = 0; at < slot_bytes_; at += line)
     std::memcpy(memory(address(slot) + at), &canary, sizeof(canary));
 }
 
 std::optional<std::string> memory_pool::changed(std::size_t slot) const {
+  if (!with_canaries_)
+    return std::nullopt;
   for (std::uint64_t at = 0; at < slot_bytes_; at += line)
     if (std::uint64_t is = 0; std::memcpy(&is, memory(address(slot) + at), sizeof(is)), is != canary)
       return fmt::format("bytes {} to {} of its memory changed after its end was told", at, at + line - 1);

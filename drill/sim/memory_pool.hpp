@@ -17,7 +17,8 @@ namespace actor_rdma::drill {
 class memory_pool {
 public:
   memory_pool() = default;
-  memory_pool(std::uint64_t addr, std::uint64_t slot_bytes, std::size_t slots);
+  /// Without canaries where nothing ever lands: putting and reading them is most of such a run's work.
+  memory_pool(std::uint64_t addr, std::uint64_t slot_bytes, std::size_t slots, bool with_canaries = true);
 
   static std::uint64_t rounded(std::uint64_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
   bool exists() const noexcept { return addr_ != 0; }
@@ -48,6 +49,7 @@ private:
 
   std::uint64_t addr_ = 0;
   std::uint64_t slot_bytes_ = 0;
+  bool with_canaries_ = true;
   std::vector<slot_state> state_;
   std::deque<std::size_t> free_;
 };

@@ -172,6 +172,7 @@ void play::make_flows() {
     p.to = &stage_.host(t.to);
     p.facts = &facts_;
     p.zero = &zero_;
+    p.moves_payload = what_.host(t.from)->moves_payload();
     p.ended = [this] { batch_ended(); };
     return p;
   };
@@ -194,6 +195,7 @@ void play::make_flows() {
     after.rate_per_s = 2000;
     after.repeat_until = base::duration::max();
     after.deadline = t.deadline;
+    after.verify = what_.host(t.from)->moves_payload();
     after_flows_.emplace_back(after, place(after), true);
   }
 }
