@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace actor_rdma::verbs {
 
@@ -276,10 +277,17 @@ completion_channel::~completion_channel() {
   release_or_leak(*this);
 }
 
+/// Where the destroying of its CQs was EIO, libibverbs still counts them and answers EBUSY: of a device that
+/// is gone the descriptor is all that is left.
 base::expected<void> completion_channel::destroy() {
-  return handle_ == nullptr
-             ? base::expected<void>{}
-             : release(table_->destroy_comp_channel, handle_, "ibv_destroy_comp_channel", device_, gone_);
+  if (handle_ == nullptr)
+    return {};
+  auto released = release(table_->destroy_comp_channel, handle_, "ibv_destroy_comp_channel", device_, gone_);
+  if (!released && released.error().sys_errno == EBUSY && gone_ && gone_->load()) {
+    ::close(std::exchange(handle_, nullptr)->fd);
+    return {};
+  }
+  return released;
 }
 
 unsigned completion_channel::drain() noexcept {

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string>
 
 #include <dlfcn.h>
@@ -27,6 +29,7 @@ int (*old_query_port)(ibv_context*, std::uint8_t, _compat_ibv_port_attr*) = null
 int (*sized_query_gid_ex)(ibv_context*, std::uint32_t, std::uint32_t, ibv_gid_entry*, std::uint32_t,
                           std::size_t) = nullptr;
 ibv_device** (*get_device_list)(int*) = nullptr;
+void (*free_device_list)(ibv_device**) = nullptr;
 
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out) {
   if (auto* const extended = verbs_get_ctx_op(context, query_port))
@@ -63,8 +66,17 @@ base::expected<std::vector<ibv_device*>> list_devices() {
   }
   if (count == 0)
     return base::fail(base::reason::not_found, layer, "this machine has no RDMA device; use --fabric soft");
-  // The list is never freed: its devices must stay valid as long as the table, which is for ever.
-  return std::vector<ibv_device*>(list, list + count);
+  // Devices must stay valid as long as the table, which is for ever: the first list that has one is never
+  // freed. Later ones are, or a look every second would cost memory for ever.
+  static std::mutex mutex;
+  static std::set<ibv_device*> kept;
+  std::vector<ibv_device*> all(list, list + count);
+  std::lock_guard lock{mutex};
+  const auto known = kept.size();
+  kept.insert(all.begin(), all.end());
+  if (kept.size() == known)
+    free_device_list(list);
+  return all;
 }
 
 class library {
@@ -103,6 +115,7 @@ loaded load_table() {
   t.query_gid_ex = query_gid_ex;
   t.interface_is_up = interface_is_up;
   lib.load("ibv_get_device_list", get_device_list);
+  lib.load("ibv_free_device_list", free_device_list);
   lib.load("ibv_query_port", old_query_port);
   lib.load("_ibv_query_gid_ex", sized_query_gid_ex);
   lib.load("ibv_get_device_name", t.get_device_name);

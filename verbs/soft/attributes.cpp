@@ -171,6 +171,10 @@ const char* event_type_name(ibv_event_type type) {
   case IBV_EVENT_PORT_ERR: return "port error";
   case IBV_EVENT_GID_CHANGE: return "GID table change";
   case IBV_EVENT_LID_CHANGE: return "LID change";
+  case IBV_EVENT_PKEY_CHANGE: return "P_Key change";
+  case IBV_EVENT_SM_CHANGE: return "SM change";
+  case IBV_EVENT_CLIENT_REREGISTER: return "client reregistration";
+  case IBV_EVENT_DEVICE_FATAL: return "local catastrophic error";
   default: return "unknown";
   }
 }

@@ -128,6 +128,27 @@ base::expected<void> set_delay(runtime& rt, std::string_view device, base::durat
                });
 }
 
+bool change_loss(layout::tables& t, nanos now, std::uint32_t index, bool lost) noexcept {
+  auto& device = t.devices[index];
+  auto seq = device.loss_seq.load(std::memory_order_seq_cst);
+  while ((seq % 2 != 0) != lost)
+    if (device.loss_seq.compare_exchange_weak(seq, seq + 1, std::memory_order_seq_cst)) {
+      write_log(t, now, lost ? log_kind::device_lost : log_kind::device_back, device);
+      note_fault_change(t, now);
+      return true;
+    }
+  return false;
+}
+
+base::expected<void> set_lost(runtime& rt, std::string_view device, bool on) {
+  const auto index = find_device(rt, device);
+  if (!index)
+    return base::fail(index.error());
+  if (change_loss(rt.tables(), rt.now(), *index, on))
+    rt.announce_change();
+  return {};
+}
+
 base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mode) {
   const auto value = static_cast<std::uint32_t>(mode);
   return apply(rt, device, log_kind::mode_changed, value, [&](layout::device_entry& d) {
@@ -224,6 +245,7 @@ std::vector<device_state> list_devices(const runtime& rt) {
     s.link_up = d.link_seq.load(std::memory_order_acquire) % 2 == 0;
     const auto hang = d.hang.load(std::memory_order_acquire);
     s.hang = hang != 0;
+    s.lost = d.loss_seq.load(std::memory_order_acquire) % 2 != 0;
     s.hang_hard = hang == static_cast<std::uint32_t>(hang_mode::hard);
     s.delay = base::duration{d.delay.load(std::memory_order_acquire)};
     s.mode = static_cast<nic_mode>(d.mode.load(std::memory_order_acquire));

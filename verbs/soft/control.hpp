@@ -31,6 +31,9 @@ bool change_link(layout::tables& t, nanos now, std::uint32_t device, bool up, bo
 void clear_rules(runtime& rt);
 [[nodiscard]] std::vector<rule_state> list_rules(const runtime& rt);
 [[nodiscard]] base::expected<void> set_delay(runtime& rt, std::string_view device, base::duration by);
+[[nodiscard]] base::expected<void> set_lost(runtime& rt, std::string_view device, bool on);
+/// The same without finding the device and without announcing it. False if it was so already.
+bool change_loss(layout::tables& t, nanos now, std::uint32_t device, bool lost) noexcept;
 [[nodiscard]] base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mode);
 [[nodiscard]] base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s);
 [[nodiscard]] base::expected<void> set_gid(runtime& rt, std::string_view device, const gid_row& row);

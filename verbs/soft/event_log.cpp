@@ -31,7 +31,7 @@ struct record {
 };
 static_assert(sizeof(record) <= sizeof(std::array<std::uint64_t, layout::log_words>));
 
-constexpr std::array<const char*, 23> names{"attach",
+constexpr std::array<const char*, 25> names{"attach",
                                             "detach",
                                             "link_down",
                                             "link_up",
@@ -53,8 +53,10 @@ constexpr std::array<const char*, 23> names{"attach",
                                             "qp_created",
                                             "qp_destroyed",
                                             "rule",
-                                            "receiver_not_ready"};
-static_assert(names.size() == static_cast<std::size_t>(log_kind::receiver_not_ready) + 1);
+                                            "receiver_not_ready",
+                                            "device_lost",
+                                            "device_back"};
+static_assert(names.size() == static_cast<std::size_t>(log_kind::device_back) + 1);
 
 log_entry to_entry(const layout::tables& t, const record& r) {
   log_entry e;

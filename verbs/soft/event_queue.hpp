@@ -86,6 +86,11 @@ public:
     }
   }
 
+  [[nodiscard]] bool has_any() {
+    std::lock_guard lock{mutex_};
+    return !waiting_.empty();
+  }
+
   /// Makes the descriptor readable though nothing happened: one pop() returns with EINTR.
   void interrupt() {
     std::lock_guard lock{mutex_};

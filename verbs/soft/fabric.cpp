@@ -26,7 +26,8 @@ public:
     table_.list_devices = [this]() -> base::expected<std::vector<ibv_device*>> {
       std::vector<ibv_device*> all;
       for (const auto& device : devices_)
-        all.push_back(device.get());
+        if (!device->is_lost())
+          all.push_back(device.get());
       return all;
     };
   }
@@ -82,6 +83,7 @@ public:
   base::expected<void> set_delay(std::string_view d, base::duration by) override {
     return soft::set_delay(*rt_, d, by);
   }
+  base::expected<void> set_lost(std::string_view d, bool on) override { return soft::set_lost(*rt_, d, on); }
   base::expected<void> set_mode(std::string_view d, nic_mode mode) override {
     return soft::set_mode(*rt_, d, mode);
   }

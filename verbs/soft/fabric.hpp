@@ -112,8 +112,10 @@ enum class log_kind : std::uint8_t {
   async_event,
   qp_created,
   qp_destroyed,
-  rule,              ///< a fault rule decided something
-  receiver_not_ready ///< no receive was posted for a WR; the first of a series of such answers
+  rule,               ///< a fault rule decided something
+  receiver_not_ready, ///< no receive was posted for a WR; the first of a series of such answers
+  device_lost,        ///< taken out of its host
+  device_back
 };
 const char* to_string(log_kind) noexcept;
 
@@ -150,6 +152,7 @@ struct device_state {
   bool link_up = true;
   bool hang = false;
   bool hang_hard = false;
+  bool lost = false;
   base::duration delay{};
   nic_mode mode = nic_mode::immediate;
   double rate_gbit_s = 0;
@@ -195,6 +198,10 @@ public:
   /// Packets that leave `device` from now on land `by` later, whatever became of their sender meanwhile; zero
   /// ends it.
   virtual base::expected<void> set_delay(std::string_view device, base::duration by) = 0;
+  /// Takes the device out of its host, or puts it back. Every open context of it gets DEVICE_FATAL, loses all
+  /// its objects (no byte of theirs moves any more) and answers EIO from then on to everything but closing;
+  /// it stays dead when the device is back. While it is out it is not listed, and cannot be opened (ENODEV).
+  virtual base::expected<void> set_lost(std::string_view device, bool on) = 0;
   virtual base::expected<void> set_mode(std::string_view device, nic_mode mode) = 0;
   virtual base::expected<void> set_rate(std::string_view device, double gbit_s) = 0;
   /// Fills a place of the port's GID table; the device raises IBV_EVENT_GID_CHANGE. A QP whose source GID is
@@ -212,7 +219,7 @@ public:
   /// completion queues go to all of the device's, or to `qp_num` only.
   virtual base::expected<void> raise_event(std::string_view device, std::string_view type,
                                            std::uint32_t count = 1, std::uint32_t qp_num = 0) = 0;
-  /// Ends every fault: links up, no hang, no delay, no rules.
+  /// Ends every fault: devices back, links up, no hang, no delay, no rules.
   virtual base::expected<void> reset_faults() = 0;
 
   // Fault rules: see docs/software-nic.md for the language, rules/rule.hpp for reading a line without a

@@ -27,7 +27,7 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 7;                // changes with anything below
+inline constexpr std::uint32_t version = 8;                // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
@@ -92,6 +92,7 @@ struct alignas(64) device_entry {
   std::atomic<std::uint64_t> fs_per_byte; // femtoseconds on the wire, so that odd rates are exact
   std::atomic<std::uint32_t> gid_epoch;   // counts changes of the GID table
   std::atomic<std::uint32_t> lid_epoch;
+  std::atomic<std::uint32_t> loss_seq; // counts changes: odd is lost. Contexts do not survive a change
   std::atomic<std::uint32_t> lid;
   std::atomic<std::uint32_t> mtu;         // active MTU of the port, bytes
   alignas(64) std::atomic<nanos> tx_free; // when the last reserved byte will have left, arrived

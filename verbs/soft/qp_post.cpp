@@ -98,7 +98,7 @@ int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
   std::lock_guard lock{mutex_};
   *bad = first;
   if (retired_ || (current_state() != IBV_QPS_RTS && current_state() != IBV_QPS_ERR))
-    return EINVAL;
+    return context_.is_dead() ? EIO : EINVAL;
   const auto posted_before = posted_;
   int error = 0;
   for (; first != nullptr && error == 0; first = first->next) {

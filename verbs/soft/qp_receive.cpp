@@ -28,7 +28,7 @@ int soft_qp::post_recv(ibv_recv_wr* first, ibv_recv_wr** bad) {
   std::lock_guard lock{mutex_};
   *bad = first;
   if (retired_ || srq_ != nullptr || current_state() == IBV_QPS_RESET)
-    return EINVAL;
+    return context_.is_dead() ? EIO : EINVAL;
   if (!own_receives_.is_open()) {
     if (init_.cap.max_recv_wr == 0 ||
         !own_receives_.open(init_.cap.max_recv_wr, init_.cap.max_recv_sge, pd_.handle))

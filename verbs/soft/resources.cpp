@@ -80,6 +80,10 @@ soft_device::~soft_device() {
 }
 
 soft_context* soft_device::open() {
+  if (is_lost()) {
+    errno = ENODEV;
+    return nullptr;
+  }
   auto context = std::make_shared<soft_context>(*this);
   if (context->context.async_fd < 0) {
     errno = EMFILE;
@@ -100,7 +104,7 @@ int soft_device::close(soft_context& context) {
     return EINVAL;
   last = std::move(*found);
   open_.erase(found);
-  if (last->owns_any())
+  if (last->owns_any() && !last->is_dead()) // what is dead cannot be destroyed otherwise
     closed_.push_back(last);
   return 0;
 }
@@ -154,7 +158,9 @@ soft_channel::soft_channel(ibv_context* owner) : ibv_comp_channel{owner, 0, 0} {
   fd = events.fd();
 }
 
-soft_context::soft_context(soft_device& device) : verbs_context{}, device_{device} {
+soft_context::soft_context(soft_device& device)
+    : verbs_context{}, device_{device}, born_at_loss_seq_{
+                                            device.entry().loss_seq.load(std::memory_order_acquire)} {
   seen_link_seq_ = device.entry().link_seq.load(std::memory_order_acquire);
   seen_gid_epoch_ = device.entry().gid_epoch.load(std::memory_order_acquire);
   seen_lid_epoch_ = device.entry().lid_epoch.load(std::memory_order_acquire);
@@ -255,6 +261,22 @@ int soft_context::retire_objects() {
   for (auto object = objects.rbegin(); object != objects.rend(); ++object)
     if (const int error = object->second->retire(true); error != 0)
       result = error;
+  return result;
+}
+
+int soft_context::die() {
+  const bool is_news = !dead_.exchange(true, std::memory_order_acq_rel);
+  int result = 0;
+  {
+    std::lock_guard lock{dying_}; // nobody is told EIO before it is true
+    result = retire_objects();
+  }
+  if (is_news) {
+    ibv_async_event event{};
+    event.event_type = IBV_EVENT_DEVICE_FATAL;
+    raise(event, nullptr);
+    wake_waiting_calls();
+  }
   return result;
 }
 

@@ -62,6 +62,10 @@ public:
   [[nodiscard]] device_allowances& allowances() noexcept { return allowances_; }
 
   [[nodiscard]] soft_context* open();
+  /// It is not there now: not listed, and not to be opened.
+  [[nodiscard]] bool is_lost() const noexcept {
+    return entry().loss_seq.load(std::memory_order_acquire) % 2 != 0;
+  }
   /// Retires what is still open in it. 0, or EBUSY when another process is stopped inside our memory.
   [[nodiscard]] int close(soft_context& context);
 
@@ -111,7 +115,7 @@ public:
 };
 
 /// `verbs_context` is what the inlines of <infiniband/verbs.h> expect around an extended ibv_context.
-class soft_context : public verbs_context {
+class soft_context : public verbs_context, public std::enable_shared_from_this<soft_context> {
 public:
   explicit soft_context(soft_device& device);
   ~soft_context();
@@ -144,6 +148,16 @@ public:
   void check_port();
   [[nodiscard]] int retire_objects();
   [[nodiscard]] bool owns_any();
+  /// Whether the device was lost since it was opened: what was made of it is dead, and stays so when the
+  /// device is back.
+  [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
+  /// Whether it should be, by the tables.
+  [[nodiscard]] bool outlived_its_device() const noexcept {
+    return device_.entry().loss_seq.load(std::memory_order_acquire) != born_at_loss_seq_;
+  }
+  /// As a kernel does it: takes all its objects out of the fabric and says DEVICE_FATAL, once. What is called
+  /// then is EIO, but closing. 0, or EBUSY when another process is stopped inside our memory.
+  int die();
 
 private:
   void raise_for_changes(std::uint32_t& seen, const std::atomic<std::uint32_t>& epoch, ibv_event_type type);
@@ -156,6 +170,9 @@ private:
   std::uint32_t seen_link_seq_;
   std::uint32_t seen_gid_epoch_;
   std::uint32_t seen_lid_epoch_;
+  const std::uint32_t born_at_loss_seq_;
+  std::atomic<bool> dead_{false};
+  std::mutex dying_;
 };
 
 } // namespace actor_rdma::verbs::soft

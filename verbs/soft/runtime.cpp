@@ -250,6 +250,7 @@ void runtime::attend(nanos now) {
   const bool has_changes = seen_epoch_.exchange(epoch, std::memory_order_relaxed) != epoch;
   std::vector<std::shared_ptr<soft_qp>> qps;
   std::vector<std::shared_ptr<packet>> stalled;
+  std::vector<std::shared_ptr<soft_context>> outlived;
   lent_objects objects;
   {
     std::lock_guard lock{mutex_};
@@ -260,10 +261,18 @@ void runtime::attend(nanos now) {
       objects = watched_;
     if (has_changes) {
       stalled.swap(stalled_);
-      for (auto* const context : contexts_)
-        context->check_port();
+      for (auto* const context : contexts_) {
+        if (context->is_dead())
+          continue;
+        if (!context->outlived_its_device())
+          context->check_port();
+        else if (auto held = context->weak_from_this().lock()) // else somebody is closing it
+          outlived.push_back(std::move(held));
+      }
     }
   }
+  for (const auto& context : outlived)
+    (void)context->die();
   if (has_changes) {
     timed_rules_.look(*this);
     raise_on_demand(qps, objects);

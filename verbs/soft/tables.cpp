@@ -105,6 +105,7 @@ std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t proce
   free->generation.fetch_add(1, std::memory_order_relaxed);
   free->process.store(process, std::memory_order_relaxed);
   free->link_seq.store(0, std::memory_order_relaxed);
+  free->loss_seq.store(0, std::memory_order_relaxed);
   free->hang.store(0, std::memory_order_relaxed);
   free->delay.store(0, std::memory_order_relaxed);
   free->lid.store(0, std::memory_order_relaxed);

@@ -78,6 +78,7 @@ base::expected<void> reset_faults(runtime& rt) {
     auto& device = t.devices[i];
     if (device.used.load(std::memory_order_acquire) == 0)
       continue;
+    change_loss(t, rt.now(), i, false);
     change_link(t, rt.now(), i, true, false);
     if (device.hang.exchange(0, std::memory_order_seq_cst) != 0)
       write_log(t, rt.now(), log_kind::hang_off, device);

@@ -33,16 +33,23 @@ int post_by_rules(ibv_context* context, verb call, std::uint32_t qp_num, Wr* fir
 /// Repeats a call that a change of the rules woke up, once they were asked again.
 template <class Get>
 int wait_by_rules(ibv_context* context, verb call, Get get) {
-  auto& rt = soft_context::of(context).rt();
+  auto& c = soft_context::of(context);
+  auto& rt = c.rt();
+  if (c.is_dead() && call == verb::get_async_event && c.async_events().has_any())
+    return get(); // DEVICE_FATAL itself
   if (const int error = judge_call(context, call).error; error != 0) {
     errno = error;
     return -1;
   }
   const int result = get();
-  const auto device = soft_context::of(context).device().index();
+  if (result != 0 && c.is_dead()) { // it died while this waited
+    errno = EIO;
+    return -1;
+  }
+  const auto device = c.device().index();
   if (result == 0 || errno != EINTR || !rt.rules().is_dead(rt.now(), device, call))
     return result;
-  soft_context::of(context).wake_waiting_calls(); // for the next one that looks at the descriptor
+  c.wake_waiting_calls(); // for the next one that looks at the descriptor
   const int error = judge_call(context, call).error;
   errno = error != 0 ? error : EINTR;
   return -1;
@@ -54,6 +61,11 @@ verb_verdict judge_call(ibv_context* context, verb call, std::uint32_t qp_num, s
                         std::uint32_t to) {
   auto& c = soft_context::of(context);
   auto& rt = c.rt();
+  if (c.is_dead() && call != verb::close_device) {
+    verb_verdict dead;
+    dead.error = c.die() == 0 ? EIO : EBUSY; // EIO says that no byte moves any more
+    return dead;
+  }
   if (rt.rules().epoch() == 0 || rt.is_forked_child())
     return {};
   const auto verdict = rt.rules().judge(rt.now(), c.device().index(), verb_facts{{}, call, qp_num, from, to});

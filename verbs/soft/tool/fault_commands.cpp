@@ -34,6 +34,11 @@ fault_commands::fault_commands(CLI::App& app) {
   hang_->add_option("state", value_, "on: still flushes in ERR, hard: does not even flush")
       ->required()
       ->check(CLI::IsMember({"on", "off", "hard"}));
+  lost_ = app.add_subcommand("lost", "Take a device out of its host, or put it back");
+  lost_->add_option("device", device_, names)->required();
+  lost_->add_option("state", value_, "on: open contexts of it are dead for good, off: it can be opened again")
+      ->required()
+      ->check(CLI::IsMember({"on", "off"}));
   delay_ = app.add_subcommand("delay", "Make what leaves a device arrive late");
   delay_->add_option("device", device_, names)->required();
   delay_->add_option("duration", value_, "250us, 20ms, 1.5s, or 0 to end it")->required();
@@ -52,12 +57,13 @@ fault_commands::fault_commands(CLI::App& app) {
       ->required();
   event_->add_option("count", count_, "how often")->capture_default_str()->check(CLI::Range(1, 100'000));
   event_->add_option("--qp", qp_, "the queue pair, for events of one (all of the device's)");
-  reset_ = app.add_subcommand("reset", "End every fault: links up, no hang, no delay, no rules");
+  reset_ =
+      app.add_subcommand("reset", "End every fault: devices back, links up, no hang, no delay, no rules");
 }
 
 bool fault_commands::parsed() const {
-  return link_->parsed() || hang_->parsed() || delay_->parsed() || rule_->parsed() || event_->parsed() ||
-         reset_->parsed();
+  return link_->parsed() || hang_->parsed() || lost_->parsed() || delay_->parsed() || rule_->parsed() ||
+         event_->parsed() || reset_->parsed();
 }
 
 int fault_commands::run(fabric& net) const {
@@ -68,6 +74,8 @@ int fault_commands::run(fabric& net) const {
     return report(net.set_hang_mode(device_, value_ == "hard" ? hang_mode::hard
                                              : value_ == "on" ? hang_mode::soft
                                                               : hang_mode::off));
+  if (lost_->parsed())
+    return report(net.set_lost(device_, value_ == "on"));
   if (delay_->parsed()) {
     const auto late = parse_span(value_);
     if (!late) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// soft-nic's commands for faults: `link`, `hang`, `delay`, `rule add|list|remove|clear`, `event`, `reset`.
+// soft-nic's commands for faults: `link`, `hang`, `lost`, `delay`, `rule add|list|remove|clear`, `event`,
+// `reset`.
 #pragma once
 
 #include "verbs/soft/fabric.hpp"
@@ -28,6 +29,7 @@ private:
 
   CLI::App* link_;
   CLI::App* hang_;
+  CLI::App* lost_;
   CLI::App* delay_;
   CLI::App* rule_;
   CLI::App* rule_add_;

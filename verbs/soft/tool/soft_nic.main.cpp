@@ -64,7 +64,9 @@ void show(const soft::fabric& net) {
              "delay", "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent");
   for (const auto& d : net.devices())
     fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16}\n", d.name,
-               d.link_up ? "up" : "down",
+               d.lost      ? "lost"
+               : d.link_up ? "up"
+                           : "down",
                d.hang_hard ? "hard"
                : d.hang    ? "on"
                            : "off",
