@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <utility>
@@ -21,14 +22,38 @@
 
 namespace actor_rdma::actors {
 
-/// Memory registered on our devices. Immutable but for the counters; owned by the buffer registry, shared
-/// with batches.
+/// Keys that one thread changes while others look at them. A device that was opened again has new ones;
+/// nothing is posted on it before they are here, so whoever may use a key sees the right one.
+class key_table {
+public:
+  key_table() = default;
+  key_table(std::initializer_list<std::uint32_t> keys) : keys_(keys.size()) {
+    std::size_t i = 0;
+    for (const auto k : keys)
+      set(i++, k);
+  }
+  /// Before it is shared.
+  void resize(std::size_t n) { keys_ = std::vector<std::atomic<std::uint32_t>>(n); }
+  void assign(std::size_t n, std::uint32_t key) {
+    resize(n);
+    for (auto& k : keys_)
+      k.store(key, std::memory_order_relaxed);
+  }
+  std::uint32_t operator[](std::size_t i) const noexcept { return keys_[i].load(std::memory_order_relaxed); }
+  void set(std::size_t i, std::uint32_t key) noexcept { keys_[i].store(key, std::memory_order_relaxed); }
+
+private:
+  std::vector<std::atomic<std::uint32_t>> keys_;
+};
+
+/// Memory registered on our devices. Immutable but for the counters and the keys; owned by the buffer
+/// registry, shared with batches.
 struct local_buffer : chunked_range {
   std::uint64_t id = 0;
   bool published = true;
   std::size_t devices = 0;
-  std::vector<std::uint32_t> lkeys; ///< by chunk, then by device number
-  std::vector<std::uint32_t> rkeys;
+  key_table lkeys;                  ///< by chunk, then by device number; 0: not registered there now
+  std::vector<std::uint32_t> rkeys; ///< likewise; the node's
   std::uint32_t lkey(std::uint64_t at, std::size_t device) const noexcept {
     return lkeys[chunk_at(at) * devices + device];
   }

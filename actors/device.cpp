@@ -16,30 +16,27 @@ namespace actor_rdma::actors {
 
 device::device(lane_env& env, const settings& config, observer& watch, std::uint16_t number,
                open_device parts)
-    : lane_object(env), config_(config), watch_(watch), number_(number), parts_(std::move(parts)),
-      gone_(parts_.ctx.gone()), probe_rkey_(parts_.probe_mr.rkey()), name_(parts_.ctx.name()),
-      machine_(device_state::rebuilding, env.now()) {
+    : lane_object(env), config_(config), watch_(watch), number_(number), recipe_(parts.recipe),
+      max_region_bytes_(parts.max_region_bytes), parts_(std::make_shared<open_device>(std::move(parts))),
+      opening_(1), name_(recipe_.name), machine_(device_state::rebuilding, env.now()) {
   address_.device = name_;
 }
 
 device::~device() = default;
 
 caf::behavior device::make_behavior() {
-  env().watch_cq(parts_.cq.get(), parts_.channel, *this);
-  env().watch_fd(parts_.ctx.async_fd(), *this);
-  watches_events_ = true;
+  watch();
   read_port();
-  return {on<subscribe>(&device::handle), on<unsubscribe>(&device::handle), on<stop>(&device::handle),
+  return {on<subscribe>(&device::handle),
+          on<unsubscribe>(&device::handle),
+          on<memory_registered>(&device::handle),
+          on<memory_released>(&device::handle),
+          on<stop>(&device::handle),
           on<snapshot_request>(&device::handle)};
 }
 
 void device::on_fault(const std::string& what) {
-  observe::event e;
-  e.at = env().now();
-  e.kind = observe::event_kind::internal_fault;
-  e.subject = config_.node + "/" + name();
-  e.detail = what;
-  watch_.emit(std::move(e), base::level::error);
+  note(observe::event_kind::internal_fault, what, 0, base::level::error);
 }
 
 // -- messages -------------------------------------------------------------------------------------
@@ -56,21 +53,20 @@ void device::handle(unsubscribe& m) {
 void device::handle(stop& m) {
   stop_asked_by_ = m.answer_to;
   raise(device_event::drain, m.cause);
-  answer_stop();
 }
 
-/// A device that was lost and closed earlier waits here to be asked. What it could not release then because
-/// registered memory stood in the way goes now: the memory has gone before the devices are asked.
-void device::answer_stop() {
-  if (!closed_ || !stop_asked_by_)
+void device::handle(memory_registered& m) {
+  if (m.opening != opening_ || lost_)
+    return; // of an opening that is over
+  memory_ready_ = true;
+  raise(device_event::memory_ready, "its memory is registered");
+}
+
+void device::handle(memory_released& m) {
+  if (m.opening != opening_ || !being_closed_)
     return;
-  if (!left_behind_.empty() && !std::exchange(closed_again_, true)) {
-    closed_ = false;
-    return close();
-  }
-  caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{name_, std::move(left_behind_)});
-  subscribers_.clear();
-  end_actor();
+  memory_released_ = true;
+  try_to_close();
 }
 
 void device::handle(snapshot_request& m) {
@@ -81,6 +77,7 @@ void device::handle(snapshot_request& m) {
   s.outstanding = static_cast<std::uint64_t>(
       std::count_if(qps_.begin(), qps_.end(), [](auto* q) { return q != nullptr; }));
   s.queued = undead_.size();
+  s.generation = opening_;
   s.cause = cause_;
   s.ignored_events += stale_completions_;
   m.into->add(std::move(s));
@@ -90,7 +87,12 @@ device_changed device::present() const {
   device_changed c;
   c.device = number_;
   c.active = machine_.state() == device_state::active;
-  c.gone = machine_.state() == device_state::draining || machine_.state() == device_state::retired;
+  const bool ends = machine_.state() == device_state::draining || machine_.state() == device_state::retired;
+  c.gone = ends && !lost_;
+  c.lost = lost_;
+  if (!lost_ || !being_closed_)
+    c.open = parts_;
+  c.opening = opening_;
   c.address = address_;
   return c;
 }
@@ -134,82 +136,58 @@ void device::perform(device_action action) {
     announce();
     try_to_close();
     break;
-  case device_action::finish:
-    announce(); // for the node, whose regions may go now
-    close();
-    break;
+  case device_action::finish: close(); break;
+  case device_action::open: open(); break;
+  case device_action::open_later: open_later(); break;
   case device_action::count: break;
   }
 }
 
-void device::on_deadline(std::uint64_t) {
-  poll_ = deadline_id::none;
+void device::on_deadline(std::uint64_t token) {
   guarded([&] {
-    for (const auto& dead : std::vector(undead_))
-      dig(dead);
-    if (machine_.state() == device_state::draining)
-      try_to_close();
-    else if (machine_.state() == device_state::retired)
-      close();
-    else
-      raise(device_event::deadline, "the port is read periodically");
+    switch (static_cast<timer>(token)) {
+    case timer::read:
+      poll_ = deadline_id::none;
+      for (const auto& dead : std::vector(undead_))
+        dig(dead);
+      if (machine_.state() == device_state::draining)
+        try_to_close();
+      else
+        raise(device_event::deadline, "the port is read periodically");
+      break;
+    case timer::open:
+      open_timer_ = deadline_id::none;
+      raise(device_event::open_due, "it is opened again");
+      break;
+    case timer::attempt:
+      open_timer_ = deadline_id::none;
+      cause_ = "the attempt to open it again does not return";
+      note(observe::event_kind::attempt_failed, cause_, schedule_.attempts(), base::level::warn);
+      break;
+    }
   });
 }
 
 void device::next_read(base::duration in) {
   if (poll_ != deadline_id::none)
     env().cancel(poll_);
-  poll_ = env().arm(env().now() + in, *this, 0);
+  poll_ = env().arm(env().now() + in, *this, static_cast<std::uint64_t>(timer::read));
 }
 
-/// Closes once the last QP is gone. Destroys are retried for as long as it takes, so this may wait for ever;
-/// shutdown does not, it reports what is left.
-void device::try_to_close() {
-  if (std::any_of(qps_.begin(), qps_.end(), [](auto* q) { return q != nullptr; }) || !undead_.empty() ||
-      reading_)
-    return next_read(config_.port_poll);
-  if (std::exchange(closing_, true))
-    return;
-  env().unwatch_cq(parts_.cq.get());
-  unwatch_events();
-  if (poll_ != deadline_id::none)
-    env().cancel(std::exchange(poll_, deadline_id::none));
-  raise(device_event::drained, "its QPs are gone");
-}
-
-/// What is left, such as the PD of memory that the node has yet to take back, is tried again for as long as
-/// the node goes on.
-void device::close() {
-  env().run_slow(
-      number_, [self = shared(this)] { self->left_behind_ = self->parts_.close(); },
-      [self = shared(this)] {
-        self->guarded([&] {
-          self->closed_ = self->left_behind_.empty() || self->stop_asked_by_;
-          self->answer_stop();
-          if (!self->closed_)
-            self->next_read(self->config_.port_poll);
-        });
-      });
-}
-
-/// Nothing that was posted can be waited for, and no event will come: what is left is to take everything
-/// down.
-void device::lose(std::string cause) {
-  gone_->store(true);
-  unwatch_events(); // a dead descriptor stays readable
-  raise(device_event::lost, std::move(cause));
-}
-
-void device::unwatch_events() {
-  if (std::exchange(watches_events_, false))
-    env().unwatch_fd(parts_.ctx.async_fd());
+void device::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at) {
+  observe::event e;
+  e.at = env().now();
+  e.kind = kind;
+  e.subject = config_.node + "/" + name();
+  e.detail = std::move(detail);
+  e.value = value;
+  watch_.emit(std::move(e), at);
 }
 
 // -- QPs ------------------------------------------------------------------------------------------
 
 std::optional<std::uint16_t> device::add_qp(qp& who, std::uint32_t wrs) {
-  if (cq_reserved_ + wrs > static_cast<std::uint32_t>(parts_.cq.capacity()) ||
-      qps_.size() >= parts_.landing.size())
+  if (!parts() || cq_reserved_ + wrs > parts_->cq_entries || qps_.size() >= recipe_.landing().size())
     return std::nullopt;
   auto at = std::find(qps_.begin(), qps_.end(), nullptr);
   if (at == qps_.end())
@@ -220,12 +198,14 @@ std::optional<std::uint16_t> device::add_qp(qp& who, std::uint32_t wrs) {
 }
 
 std::uint32_t device::room_for_qps(std::uint32_t wrs) const noexcept {
-  return (static_cast<std::uint32_t>(parts_.cq.capacity()) - cq_reserved_) / wrs;
+  return parts() ? (parts_->cq_entries - cq_reserved_) / wrs : 0;
 }
 
 std::uint8_t device::take_reads(std::uint8_t wanted) noexcept {
   constexpr std::uint32_t share = 8;
-  const auto left = parts_.max_served_reads - std::min(parts_.max_served_reads, served_reads_);
+  if (!parts())
+    return 0;
+  const auto left = parts_->max_served_reads - std::min(parts_->max_served_reads, served_reads_);
   const auto most = std::min<std::uint32_t>(wanted, std::max(1u, left / share));
   const auto taken = static_cast<std::uint8_t>(std::min(most, left));
   served_reads_ += taken;
@@ -282,7 +262,7 @@ void device::on_cq_failed(int error) {
 void device::on_readable(int) {
   guarded([&] {
     for (;;) {
-      auto next = parts_.ctx.next_async_event();
+      auto next = parts_->ctx.next_async_event();
       if (!next)
         return lose(next.error().to_string());
       if (!*next)
@@ -301,6 +281,9 @@ void device::on_async(const verbs::async_event& event) {
     ++other_ports_events_;
     return;
   }
+  const bool is_fatal = event.type == IBV_EVENT_DEVICE_FATAL || event.type == IBV_EVENT_CQ_ERR;
+  if (!memory_ready_ && !is_fatal)
+    return; // the port is read when there is something to serve with
   switch (event.type) {
   case IBV_EVENT_PORT_ERR:
     raise(device_event::port_down, "async event: port error");
@@ -329,8 +312,10 @@ void device::on_async(const verbs::async_event& event) {
 
 /// Level, not edge: what the port says now is what counts.
 void device::read_port() {
-  if (machine_.state() == device_state::draining || machine_.state() == device_state::retired)
+  if (machine_.state() == device_state::draining || machine_.state() == device_state::retired || lost_)
     return;
+  if (!memory_ready_) // it may not serve yet, whatever the port says
+    return next_read(10 * config_.port_poll);
   if (std::exchange(reading_, true)) {
     read_again_ = true;
     return;
@@ -338,14 +323,14 @@ void device::read_port() {
   auto seen = std::make_shared<port_reading>();
   env().run_slow(
       number_,
-      [self = shared(this), seen, depth = config_.read_depth] {
-        *seen = port_reading::take(self->parts_, depth);
-      },
+      [parts = parts_, seen, depth = config_.read_depth] { *seen = port_reading::take(*parts, depth); },
       [self = shared(this), seen] { self->guarded([&] { self->port_read(*seen); }); });
 }
 
 void device::port_read(const port_reading& seen) {
   reading_ = false;
+  if (machine_.state() == device_state::draining)
+    return try_to_close(); // it waited for this
   if (std::exchange(read_again_, false))
     return read_port();
   next_read(machine_.state() == device_state::active ? 10 * config_.port_poll : config_.port_poll);
@@ -363,6 +348,7 @@ void device::port_read(const port_reading& seen) {
     return raise(device_event::port_down, choice.error().to_string());
   if (machine_.state() != device_state::active) {
     adopt(seen, *choice);
+    schedule_.serves(env().now());
     return raise(device_event::address_ready, "the port is up");
   }
   // The GID is compared by value and by place: QPs name the place.
@@ -388,13 +374,7 @@ void device::adopt(const port_reading& seen, const gid_choice& choice) {
   gids_ = seen.gids;
   if (!news)
     return;
-  observe::event e;
-  e.at = env().now();
-  e.kind = observe::event_kind::address_chosen;
-  e.subject = config_.node + "/" + name();
-  e.detail = choice.reasons;
-  e.value = gid_index_;
-  watch_.emit(std::move(e), base::level::info);
+  note(observe::event_kind::address_chosen, choice.reasons, gid_index_, base::level::info);
 }
 
 } // namespace actor_rdma::actors

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One RDMA device of ours, on one lane: context, PD, the CQ and its channel, the probe memory, and the
-// machine that follows the port. Async events are hints: they make it read the port, and it reads the port
-// periodically anyway, so that a lost event costs one period and never a rail. It owns the CQ and routes
-// completions to QPs by wr_id alone; those of unknown QPs or generations are counted and dropped.
+// One RDMA device of ours, on one lane: its verbs objects (open_device.hpp) and the machine that follows the
+// port. Async events are hints: they make it read the port, and it reads the port periodically anyway, so
+// that a lost event costs one period and never a rail. It owns the CQ and routes completions to QPs by wr_id
+// alone; those of unknown QPs or generations are counted and dropped. The actor outlives the device: when
+// that is lost, everything of it is released, and what is opened again takes its place.
 #pragma once
 
 #include "actors/drain_rate.hpp"
@@ -11,8 +12,9 @@
 #include "actors/machines.hpp"
 #include "actors/messages.hpp"
 #include "actors/observer.hpp"
+#include "actors/open_device.hpp"
+#include "actors/reopen_schedule.hpp"
 #include "actors/settings.hpp"
-#include "verbs/objects.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -26,41 +28,6 @@ namespace actor_rdma::actors {
 class qp;
 struct qp_incarnation;
 
-/// Memory that probes use, one page set per node: our incarnation, which peers read, then landing places for
-/// our own probes. Every device registers it and has a share of the places.
-struct probe_page {
-  static constexpr std::size_t places = 16384;
-  alignas(4096) std::uint64_t incarnation = 0;
-  std::uint64_t landing[places] = {};
-};
-
-/// The verbs objects of an open device, made before its lane knows of it.
-struct open_device {
-  /// Opens `handle` and makes what the data path needs. It is number `number` of `devices`. Blocks; not on a
-  /// lane.
-  static base::expected<open_device> open(const verbs::provider& table, ibv_device* handle,
-                                          std::shared_ptr<probe_page> probe, std::size_t number,
-                                          std::size_t devices, std::uint32_t cq_capacity);
-  /// Releases everything, children first; what refused to go, in words. Blocks; not on a lane.
-  std::vector<std::string> close();
-
-  verbs::context ctx;
-  verbs::protection_domain pd;
-  verbs::completion_channel channel;
-  verbs::completion_queue cq;
-  std::shared_ptr<probe_page> probe;
-  std::span<std::uint64_t> landing; ///< this device's places, one per QP
-  verbs::memory_region probe_mr;
-  std::uint32_t max_read_depth = 1;
-  std::uint32_t max_send_wrs = UINT32_MAX;     ///< of one QP
-  std::uint32_t max_served_reads = UINT32_MAX; ///< at once, by all QPs together
-  std::uint64_t max_region_bytes = UINT64_MAX; ///< of one memory region
-
-  static constexpr std::uint8_t port_number = 1;
-  /// Refuses an index whose place in the port's GID table is empty. Blocks.
-  base::expected<void> check_gid_index(std::uint32_t index) const;
-};
-
 class device final : public lane_object, public cq_sink, public fd_sink, public deadline_sink {
 public:
   struct port_reading; ///< what one look at the port found (device_port.hpp)
@@ -71,13 +38,11 @@ public:
   // any thread: fixed for the object's life
   std::uint16_t number() const noexcept { return number_; }
   const std::string& name() const noexcept { return name_; }
-  const verbs::protection_domain& pd() const noexcept { return parts_.pd; }
-  std::uint64_t max_region_bytes() const noexcept { return parts_.max_region_bytes; }
-  /// DEVICE_FATAL, CQ error or dead event fd: nothing works on it any more, and it is not opened again.
-  bool is_lost() const noexcept { return gone_->load(); }
-  /// For good; the verbs objects may be gone.
-  std::uint32_t probe_rkey() const noexcept { return probe_rkey_; }
-  std::uint64_t probe_addr() const noexcept { return reinterpret_cast<std::uint64_t>(parts_.probe.get()); }
+  std::uint64_t max_region_bytes() const noexcept { return max_region_bytes_; }
+  std::uint64_t probe_addr() const noexcept { return reinterpret_cast<std::uint64_t>(recipe_.probe.get()); }
+
+  /// What it was made with; only before it is launched.
+  std::shared_ptr<open_device> first_opening() const noexcept { return parts_; }
 
   caf::behavior make_behavior() override;
   void on_fault(const std::string& what) override;
@@ -87,6 +52,11 @@ public:
   void on_deadline(std::uint64_t token) override;
 
   // on the lane, for this device's QPs
+  /// What QPs can be made of now; nothing while it is lost. A slow call takes a copy, and finds the objects
+  /// gone if it comes after their release.
+  std::shared_ptr<const open_device> parts() const noexcept { return lost_ ? nullptr : parts_; }
+  /// DEVICE_FATAL, CQ error or dead event fd: nothing works on it any more, and what it says means nothing.
+  bool is_lost() const noexcept { return lost_; }
   /// Reserves room in the CQ for `wrs` and an index for wr_ids; nullopt when the CQ has no room left.
   std::optional<std::uint16_t> add_qp(qp& who, std::uint32_t wrs);
   void remove_qp(std::uint16_t index, std::uint32_t wrs);
@@ -99,9 +69,8 @@ public:
   void give_reads(std::uint8_t reads) noexcept { served_reads_ -= reads; }
   /// Takes over the end of a QP that its actor has no more use for, and tries until it is destroyed.
   void bury(const std::shared_ptr<qp_incarnation>& dead);
-  const verbs::completion_queue& cq() const noexcept { return parts_.cq; }
-  std::uint64_t* landing(std::uint16_t index) noexcept { return &parts_.landing[index]; }
-  std::uint32_t probe_lkey() const noexcept { return parts_.probe_mr.lkey(); }
+  std::uint64_t* landing(std::uint16_t index) noexcept { return &recipe_.landing()[index]; }
+  std::uint32_t probe_lkey() const noexcept { return parts_->probe_lkey; }
   /// What we publish.
   const bootstrap::port_address& address() const noexcept { return address_; }
   /// What QPs towards this peer send from: as published, or another GID if that one cannot reach the peer's.
@@ -111,14 +80,16 @@ public:
   /// Something that the port may explain has failed: it is read soon.
   void look_at_port() { read_port(); }
   double port_bytes_per_second() const noexcept { return port_rate_; }
-  std::string status_text(ibv_wc_status status) const { return parts_.ctx.table().wc_status_str(status); }
-  std::string event_text(ibv_event_type type) const { return parts_.ctx.table().event_type_str(type); }
+  std::string status_text(ibv_wc_status status) const { return recipe_.table->wc_status_str(status); }
+  std::string event_text(ibv_event_type type) const { return recipe_.table->event_type_str(type); }
   std::uint64_t bytes_in_flight = 0; ///< of all its QPs; they keep it
   drain_rate drains;                 ///< how fast these end; they keep it too
 
 private:
   void handle(subscribe& m);
   void handle(unsubscribe& m);
+  void handle(memory_registered& m);
+  void handle(memory_released& m);
   void handle(stop& m);
   void handle(snapshot_request& m);
   void raise(device_event event, std::string cause);
@@ -129,20 +100,34 @@ private:
   void port_read(const port_reading& seen);
   void adopt(const port_reading& seen, const gid_choice& choice);
   void announce();
-  void lose(std::string cause);
+  void next_read(base::duration in);
+  void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
+
+  // the end of what is open, and a new beginning (device_reopen.cpp)
+  enum class timer : std::uint8_t { read, open, attempt };
+  void watch();
+  void unwatch();
   void unwatch_events();
+  void lose(std::string cause);
+  bool is_quiet() const noexcept;
   void try_to_close();
   void close();
+  void closed();
+  void say_what_is_left();
   void answer_stop();
-  void next_read(base::duration in);
+  void open_later();
+  void open();
+  void opened(base::expected<open_device>& made);
+  void dismiss(open_device&& made, std::string why);
   device_changed present() const;
 
   const settings& config_;
   observer& watch_;
   std::uint16_t number_;
-  open_device parts_;
-  const verbs::gone_flag gone_;
-  const std::uint32_t probe_rkey_;
+  const device_recipe recipe_;
+  const std::uint64_t max_region_bytes_;
+  std::shared_ptr<open_device> parts_; ///< replaced on the lane only; nothing: released
+  std::uint32_t opening_ = 0;          ///< counts how often it was opened
   std::string name_;
   recorded_machine<device_machine> machine_;
   std::string cause_;
@@ -153,12 +138,19 @@ private:
   double port_rate_ = 0;
   bool reading_ = false;
   bool read_again_ = false;
+  bool watches_cq_ = false;
   bool watches_events_ = false;
-  bool closing_ = false;
-  bool closed_ = false;
-  bool closed_again_ = false;
+  bool lost_ = false;            ///< from the loss until it is open again
+  bool memory_ready_ = true;     ///< what the node has registered is registered on this opening
+  bool being_opened_ = false;    ///< the slow call is under way
+  bool being_closed_ = false;    ///< lost, and its QPs are gone
+  bool memory_released_ = false; ///< and the node's regions are
+  bool quarantine_told_ = false;
+  reopen_schedule schedule_;
+  std::string last_open_failure_;
   std::vector<std::string> left_behind_; ///< what close() could not release; written by its slow call
   deadline_id poll_ = deadline_id::none;
+  deadline_id open_timer_ = deadline_id::none; ///< the next attempt, or the deadline of the present one
   std::vector<caf::actor> subscribers_;
   caf::actor stop_asked_by_;
 

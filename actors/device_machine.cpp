@@ -27,6 +27,11 @@ const char* to_string(device_event v) noexcept {
   case device_event::drain: return "drain";
   case device_event::drained: return "drained";
   case device_event::deadline: return "deadline";
+  case device_event::released: return "released";
+  case device_event::open_due: return "open_due";
+  case device_event::open_failed: return "open_failed";
+  case device_event::opened: return "opened";
+  case device_event::memory_ready: return "memory_ready";
   case device_event::count: break;
   }
   return "?";
@@ -40,6 +45,8 @@ const char* to_string(device_action v) noexcept {
   case device_action::announce_and_read: return "announce_and_read";
   case device_action::drain: return "drain";
   case device_action::finish: return "finish";
+  case device_action::open: return "open";
+  case device_action::open_later: return "open_later";
   case device_action::count: break;
   }
   return "?";

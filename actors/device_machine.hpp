@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine of one RDMA device: it follows the port's level. Every state but RETIRED has a deadline, after
-// which the port is read again, so that a lost async event costs one period.
+// The machine of one RDMA device: it follows the port's level, and it is opened again after it was lost.
+// Every state but RETIRED has a deadline, after which the port is read again, so that a lost async event
+// costs one period.
 #pragma once
 
 #include "base/state_table.hpp"
@@ -12,8 +13,8 @@ namespace actor_rdma::actors {
 enum class device_state : std::uint8_t {
   active,     ///< port up, address known and published, serving
   paused,     ///< port down or unreadable
-  draining,   ///< being closed: waits for its QPs
-  rebuilding, ///< reading the port: not yet known whether it serves
+  draining,   ///< being closed, or everything of a lost one being released: waits for its QPs first
+  rebuilding, ///< reading the port, or a lost one is being opened again: not yet known whether it serves
   retired,    ///< closed
   count
 };
@@ -28,6 +29,11 @@ enum class device_event : std::uint8_t {
   drain,           ///< somebody closes it
   drained,         ///< no QP is left
   deadline,        ///< the period between readings is over
+  released,        ///< everything of a lost device has been released
+  open_due,        ///< the next attempt to open it is due
+  open_failed,     ///< it was not there, or something of it could not be made
+  opened,          ///< it is open, with nothing registered on it
+  memory_ready,    ///< all memory is registered on it, and its new keys are published
   count
 };
 
@@ -38,6 +44,8 @@ enum class device_action : std::uint8_t {
   announce_and_read,
   drain,
   finish,
+  open,
+  open_later,
   count
 };
 
@@ -59,6 +67,11 @@ inline constexpr device_table device_machine{
     {device_state::active, device_event::drain, device_state::draining, device_action::drain},
     {device_state::active, device_event::drained, base::ignored{"nothing drains"}},
     {device_state::active, device_event::deadline, device_state::active, device_action::read_port},
+    {device_state::active, device_event::released, base::ignored{"nothing is being released"}},
+    {device_state::active, device_event::open_due, base::ignored{"it is open"}},
+    {device_state::active, device_event::open_failed, base::ignored{"it is open"}},
+    {device_state::active, device_event::opened, base::ignored{"it is"}},
+    {device_state::active, device_event::memory_ready, base::ignored{"it was before it served"}},
     {device_state::paused, device_event::address_ready, device_state::active, device_action::announce},
     {device_state::paused, device_event::port_down, base::ignored{"already down"}},
     {device_state::paused, device_event::port_up, device_state::rebuilding, device_action::read_port},
@@ -70,6 +83,11 @@ inline constexpr device_table device_machine{
     {device_state::paused, device_event::drain, device_state::draining, device_action::drain},
     {device_state::paused, device_event::drained, base::ignored{"nothing drains"}},
     {device_state::paused, device_event::deadline, device_state::paused, device_action::read_port},
+    {device_state::paused, device_event::released, base::ignored{"nothing is being released"}},
+    {device_state::paused, device_event::open_due, base::ignored{"it is open"}},
+    {device_state::paused, device_event::open_failed, base::ignored{"it is open"}},
+    {device_state::paused, device_event::opened, base::ignored{"it is"}},
+    {device_state::paused, device_event::memory_ready, base::ignored{"it was before its port was read"}},
     {device_state::draining, device_event::address_ready, base::ignored{"it is being closed"}},
     {device_state::draining, device_event::port_down, base::ignored{"it is being closed"}},
     {device_state::draining, device_event::port_up, base::ignored{"it is being closed"}},
@@ -80,6 +98,11 @@ inline constexpr device_table device_machine{
     {device_state::draining, device_event::drained, device_state::retired, device_action::finish},
     {device_state::draining, device_event::deadline,
      base::ignored{"the wait for QPs is looked at by a timer of its own"}},
+    {device_state::draining, device_event::released, device_state::rebuilding, device_action::open_later},
+    {device_state::draining, device_event::open_due, base::ignored{"it is being closed"}},
+    {device_state::draining, device_event::open_failed, base::ignored{"it is being closed"}},
+    {device_state::draining, device_event::opened, base::ignored{"it is being closed"}},
+    {device_state::draining, device_event::memory_ready, base::ignored{"it is being closed"}},
     {device_state::rebuilding, device_event::address_ready, device_state::active, device_action::announce},
     {device_state::rebuilding, device_event::port_down, device_state::paused, device_action::announce},
     {device_state::rebuilding, device_event::port_up, device_state::rebuilding, device_action::read_port},
@@ -90,6 +113,13 @@ inline constexpr device_table device_machine{
     {device_state::rebuilding, device_event::drain, device_state::draining, device_action::drain},
     {device_state::rebuilding, device_event::drained, base::ignored{"nothing drains"}},
     {device_state::rebuilding, device_event::deadline, device_state::rebuilding, device_action::read_port},
+    {device_state::rebuilding, device_event::released, base::ignored{"nothing is being released"}},
+    {device_state::rebuilding, device_event::open_due, device_state::rebuilding, device_action::open},
+    {device_state::rebuilding, device_event::open_failed, device_state::rebuilding,
+     device_action::open_later},
+    {device_state::rebuilding, device_event::opened, device_state::rebuilding, device_action::announce},
+    {device_state::rebuilding, device_event::memory_ready, device_state::rebuilding,
+     device_action::read_port},
     {device_state::retired, device_event::address_ready, base::ignored{"it is over"}},
     {device_state::retired, device_event::port_down, base::ignored{"it is over"}},
     {device_state::retired, device_event::port_up, base::ignored{"it is over"}},
@@ -99,6 +129,11 @@ inline constexpr device_table device_machine{
     {device_state::retired, device_event::drain, base::ignored{"it is over"}},
     {device_state::retired, device_event::drained, base::ignored{"it is over"}},
     {device_state::retired, device_event::deadline, base::ignored{"it is over"}},
+    {device_state::retired, device_event::released, base::ignored{"it is over"}},
+    {device_state::retired, device_event::open_due, base::ignored{"it is over"}},
+    {device_state::retired, device_event::open_failed, base::ignored{"it is over"}},
+    {device_state::retired, device_event::opened, base::ignored{"it is over"}},
+    {device_state::retired, device_event::memory_ready, base::ignored{"it is over"}},
 };
 
 } // namespace actor_rdma::actors

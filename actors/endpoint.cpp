@@ -82,6 +82,14 @@ void endpoint::perform(endpoint_action action) {
     }
     begin();
     break;
+  case endpoint_action::fence_qps:
+    for (auto& q : members_) {
+      if (q.usable || q.suspect)
+        caf::anon_send(q.handle, qp_hold{true}); // its slices go elsewhere at once
+      if (!q.idle && !q.ending)
+        fence(q, cause_);
+    }
+    break;
   case endpoint_action::drain_qps: fence_all(cause_, true); break;
   case endpoint_action::finish: answer_stop(); break;
   case endpoint_action::count: break;
@@ -206,6 +214,13 @@ void endpoint::handle(device_changed& m) {
     stopping_ = true;
     raise(endpoint_event::drain, "its device is closed");
     return;
+  }
+  if (m.lost) {
+    device_active_ = false;
+    if (!std::exchange(device_lost_, true))
+      raise(endpoint_event::device_lost, "its device is lost");
+  } else {
+    device_lost_ = false;
   }
   if (m.active)
     fence_what_lost_its_address();

@@ -152,6 +152,7 @@ private:
   std::vector<member> members_;
   bool device_active_ = false;
   bool device_known_ = false;
+  bool device_lost_ = false;
   std::optional<bootstrap::connect> early_; ///< acceptor: came before the device's state was known
   bool established_ = false;                ///< the peer knows this endpoint
   bool asked_ = false;                      ///< it was told of so many QPs, and may know it

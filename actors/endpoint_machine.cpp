@@ -23,6 +23,7 @@ const char* to_string(endpoint_event v) noexcept {
   case endpoint_event::all_lost: return "all_lost";
   case endpoint_event::device_down: return "device_down";
   case endpoint_event::device_up: return "device_up";
+  case endpoint_event::device_lost: return "device_lost";
   case endpoint_event::peer_connected: return "peer_connected";
   case endpoint_event::peer_lost: return "peer_lost";
   case endpoint_event::peer_dead: return "peer_dead";
@@ -42,6 +43,7 @@ const char* to_string(endpoint_action v) noexcept {
   case endpoint_action::begin: return "begin";
   case endpoint_action::hold_qps: return "hold_qps";
   case endpoint_action::release_qps: return "release_qps";
+  case endpoint_action::fence_qps: return "fence_qps";
   case endpoint_action::drain_qps: return "drain_qps";
   case endpoint_action::finish: return "finish";
   case endpoint_action::count: break;

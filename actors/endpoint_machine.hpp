@@ -24,6 +24,7 @@ enum class endpoint_event : std::uint8_t {
   all_lost,       ///< no QP is ACTIVE or PAUSED
   device_down,    ///< its device left ACTIVE
   device_up,      ///< its device is ACTIVE
+  device_lost,    ///< its device is gone, with all that was posted on it, until it is opened again
   peer_connected, ///< the control link is up
   peer_lost,      ///< the control link is down, the peer may live
   peer_dead,      ///< the peer's incarnation is gone
@@ -35,7 +36,16 @@ enum class endpoint_event : std::uint8_t {
   count
 };
 
-enum class endpoint_action : std::uint8_t { none, begin, hold_qps, release_qps, drain_qps, finish, count };
+enum class endpoint_action : std::uint8_t {
+  none,
+  begin,
+  hold_qps,
+  release_qps,
+  fence_qps,
+  drain_qps,
+  finish,
+  count
+};
 
 const char* to_string(endpoint_state s) noexcept;
 const char* to_string(endpoint_event e) noexcept;
@@ -49,6 +59,7 @@ inline constexpr endpoint_table endpoint_machine{
     {endpoint_state::active, endpoint_event::all_lost, endpoint_state::rebuilding, endpoint_action::begin},
     {endpoint_state::active, endpoint_event::device_down, endpoint_state::paused, endpoint_action::hold_qps},
     {endpoint_state::active, endpoint_event::device_up, base::ignored{"it was not down"}},
+    {endpoint_state::active, endpoint_event::device_lost, endpoint_state::paused, endpoint_action::fence_qps},
     {endpoint_state::active, endpoint_event::peer_connected, endpoint_state::active, endpoint_action::begin},
     {endpoint_state::active, endpoint_event::peer_lost, base::ignored{"the data path goes on"}},
     {endpoint_state::active, endpoint_event::peer_dead, endpoint_state::rebuilding, endpoint_action::none},
@@ -65,6 +76,7 @@ inline constexpr endpoint_table endpoint_machine{
     {endpoint_state::paused, endpoint_event::device_down, endpoint_state::paused, endpoint_action::hold_qps},
     {endpoint_state::paused, endpoint_event::device_up, endpoint_state::rebuilding,
      endpoint_action::release_qps},
+    {endpoint_state::paused, endpoint_event::device_lost, endpoint_state::paused, endpoint_action::fence_qps},
     {endpoint_state::paused, endpoint_event::peer_connected,
      base::ignored{"attempts wait for the device or for the suspects to end"}},
     {endpoint_state::paused, endpoint_event::peer_lost, base::ignored{"attempts wait for the link"}},
@@ -81,6 +93,7 @@ inline constexpr endpoint_table endpoint_machine{
     {endpoint_state::draining, endpoint_event::all_lost, base::ignored{"it is going"}},
     {endpoint_state::draining, endpoint_event::device_down, base::ignored{"it is going"}},
     {endpoint_state::draining, endpoint_event::device_up, base::ignored{"it is going"}},
+    {endpoint_state::draining, endpoint_event::device_lost, base::ignored{"it is going"}},
     {endpoint_state::draining, endpoint_event::peer_connected, base::ignored{"it is going"}},
     {endpoint_state::draining, endpoint_event::peer_lost, base::ignored{"it is going"}},
     {endpoint_state::draining, endpoint_event::peer_dead, base::ignored{"it is going"}},
@@ -97,6 +110,8 @@ inline constexpr endpoint_table endpoint_machine{
      endpoint_action::hold_qps},
     {endpoint_state::rebuilding, endpoint_event::device_up, endpoint_state::rebuilding,
      endpoint_action::begin},
+    {endpoint_state::rebuilding, endpoint_event::device_lost, endpoint_state::paused,
+     endpoint_action::fence_qps},
     {endpoint_state::rebuilding, endpoint_event::peer_connected, endpoint_state::rebuilding,
      endpoint_action::begin},
     {endpoint_state::rebuilding, endpoint_event::peer_lost, base::ignored{"attempts wait for the link"}},
@@ -114,6 +129,7 @@ inline constexpr endpoint_table endpoint_machine{
     {endpoint_state::retired, endpoint_event::all_lost, base::ignored{"it is over"}},
     {endpoint_state::retired, endpoint_event::device_down, base::ignored{"it is over"}},
     {endpoint_state::retired, endpoint_event::device_up, base::ignored{"it is over"}},
+    {endpoint_state::retired, endpoint_event::device_lost, base::ignored{"it is over"}},
     {endpoint_state::retired, endpoint_event::peer_connected, base::ignored{"it is over"}},
     {endpoint_state::retired, endpoint_event::peer_lost, base::ignored{"it is over"}},
     {endpoint_state::retired, endpoint_event::peer_dead, base::ignored{"it is over"}},

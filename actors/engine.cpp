@@ -62,6 +62,7 @@ engine::engine(parts from)
     auto& lane = *from.lanes[i % from.lanes.size()];
     devices_.push_back(std::make_shared<device>(lane, config_, watch_, static_cast<std::uint16_t>(i),
                                                 std::move(from.devices[i])));
+    p.open.push_back(devices_.back()->first_opening());
     p.devices.push_back({devices_.back(), launch(devices_.back()), &lane});
   }
   node_ = std::make_shared<node>(*from.lanes.front(), config_, watch_, std::move(p));

@@ -21,6 +21,7 @@
 namespace actor_rdma::actors {
 
 class peer_view;
+struct open_device;
 
 // -- work: transport, peer, QP --------------------------------------------------------------------
 
@@ -127,8 +128,21 @@ struct qp_report {
 struct device_changed {
   std::uint16_t device = 0;
   bool active = false;
-  bool gone = false; ///< RETIRED: it will not come back
+  bool gone = false; ///< closed for good
+  bool lost = false; ///< with all that was made of it, until it is opened again
+  /// What memory is to be registered with. Nothing: the device is lost, its QPs are gone, and now its regions
+  /// have to go.
+  std::shared_ptr<open_device> open;
+  std::uint32_t opening = 0; ///< counts, from 1, how often it was opened
   bootstrap::port_address address;
+};
+/// node -> device, once per opening but the first: all memory is registered on it and its keys are published.
+struct memory_registered {
+  std::uint32_t opening = 0;
+};
+/// node -> device, once per opening that was lost: none of its memory regions is left.
+struct memory_released {
+  std::uint32_t opening = 0;
 };
 /// endpoint, node -> device: tell me changes, and the present state at once.
 struct subscribe {

@@ -19,7 +19,12 @@ void snapshot_request::pass_on(const caf::actor& to, const std::string& name) co
 node::node(lane_env& env, const settings& config, observer& watch, place where)
     : lane_object(env), config_(config), watch_(watch), where_(std::move(where)),
       ports_(where_.devices.size()), port_known_(where_.devices.size(), false),
-      port_gone_(where_.devices.size(), false) {}
+      memory_(where_.devices.size()) {
+  for (std::size_t i = 0; i < memory_.size(); ++i) {
+    memory_[i].open = std::move(where_.open[i]);
+    memory_[i].probe_rkey = memory_[i].open->probe_rkey;
+  }
+}
 
 node::~node() = default;
 
@@ -174,12 +179,7 @@ void node::handle(device_changed& m) {
     ports_[m.device] = m.address;
   if (m.active)
     publish();
-  if (m.gone) {
-    // Not before its QPs are gone: what is posted on them would be refused for want of its memory.
-    if (port_gone_[m.device] && where_.devices[m.device].object->is_lost())
-      device_lost(m.device);
-    port_gone_[m.device] = true;
-  }
+  device_memory_changed(m);
   if (ports_known())
     for (auto& hello : std::exchange(early_hellos_, {}))
       handle(hello);
@@ -191,8 +191,8 @@ bootstrap::segment node::segment() const {
   s.version = version_;
   s.devices = ports_;
   s.probe_addr = where_.devices.empty() ? 0 : where_.devices.front().object->probe_addr();
-  for (const auto& d : where_.devices)
-    s.probe_rkeys.push_back(d.object->probe_rkey());
+  for (const auto& d : memory_)
+    s.probe_rkeys.push_back(d.probe_rkey);
   for (const auto& [id, b] : buffers_) {
     if (!b->what->published || b->calls != 0 || b->what->closing)
       continue;

@@ -38,7 +38,8 @@ public:
     bootstrap::incarnation self = 0;
     bootstrap::channel* channel = nullptr;
     std::vector<peer::device_ref> devices;
-    std::vector<lane_env*> lanes; ///< peers and guests are spread over them
+    std::vector<std::shared_ptr<open_device>> open; ///< what each of them is at first
+    std::vector<lane_env*> lanes;                   ///< peers and guests are spread over them
     std::function<void(const std::shared_ptr<batch_state>&)> batch_done;
     std::shared_ptr<buffer_view> view;
     std::shared_ptr<notice_inbox> inbox;
@@ -53,14 +54,38 @@ public:
   std::function<void(std::vector<std::string> quarantined)> on_stopped;
 
 private:
+  /// A buffer's regions on one device.
+  struct buffer_part {
+    std::vector<verbs::memory_region> regions; ///< by chunk; of slow calls, of which one is under way at most
+    std::uint32_t opening = 0;                 ///< of the device that they are registered with; 0: none are
+    bool complete = false;                     ///< all of them are there
+    bool busy = false;                         ///< they are being registered anew, or taken back
+  };
   struct owned_buffer {
     std::shared_ptr<local_buffer> what;
-    std::vector<std::vector<verbs::memory_region>> regions; ///< by device, then by chunk
-    std::uint32_t calls = 0;                                ///< slow calls under way
+    std::vector<buffer_part> parts; ///< by device
+    std::uint32_t calls = 0;        ///< slow calls under way
     base::error failure{base::reason::none};
     std::function<void(base::expected<std::shared_ptr<local_buffer>>)> registered;
     std::function<void(base::expected<void>)> deregistered;
     base::time_point give_up_at{};
+  };
+  /// A device as far as memory is concerned: what it is to be registered with now.
+  struct device_memory {
+    std::shared_ptr<open_device> open; ///< nothing: it is lost, and regions of it have to go
+    std::uint32_t opening = 1;
+    std::uint32_t probe_rkey = 0;
+    bool told =
+        true; ///< the device knows that all is registered on this opening, or that nothing is left of it
+    std::uint32_t failures = 0;
+    base::time_point not_before{};
+    bool waits = false; ///< for that, with a deadline
+  };
+  /// What a slow call that registers a buffer on a device found.
+  struct registration {
+    std::vector<std::uint32_t> lkeys; ///< by chunk; empty: it was lost, or failed
+    std::vector<std::uint32_t> rkeys;
+    base::error failure{base::reason::none};
   };
   struct known_peer {
     std::shared_ptr<peer> object;
@@ -91,11 +116,18 @@ private:
   void publish();
   bootstrap::segment segment() const;
   void refresh_view();
+  static void register_regions(const open_device& on, const local_buffer& what, buffer_part& part,
+                               registration& result);
   void register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b);
+  void keep_keys(std::size_t device, owned_buffer& b, const registration& made, std::uint32_t opening);
   void region_made(const std::shared_ptr<owned_buffer>& b);
   void try_deregister(std::uint64_t id);
-  void device_lost(std::size_t device);
+  // memory on devices that come and go (node_devices.cpp)
+  void device_memory_changed(const device_changed& m);
+  void reconcile(std::size_t device);
+  void register_again(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b);
+  void look_again_at(std::size_t device, base::duration in);
   void release_regions(const std::shared_ptr<owned_buffer>& b);
   void regions_released(const std::shared_ptr<owned_buffer>& b);
   void next_stage();
@@ -111,13 +143,14 @@ private:
   departed_windows departed_{4096};
   std::vector<bootstrap::port_address> ports_;
   std::vector<bool> port_known_;
-  std::vector<bool> port_gone_;       ///< the device is being closed; it says so again when its QPs are gone
+  std::vector<device_memory> memory_; ///< by device
   std::vector<control> early_hellos_; ///< one per link that was accepted before the ports were known
   std::map<std::uint64_t, std::shared_ptr<owned_buffer>> buffers_;
   std::uint64_t next_buffer_ = 1;
   std::uint64_t version_ = 0;
   std::size_t turn_ = 0;
 
+  static constexpr std::uint64_t device_token = std::uint64_t{1} << 63; ///< of deadlines, else of a buffer
   enum class stage : std::uint8_t { running, work, memory, devices, over };
   stage stage_ = stage::running;
   std::size_t waiting_for_ = 0;

@@ -44,7 +44,7 @@ void node::handle(register_buffer& m) {
                                m.length, chunks, b->what->chunk_bytes, max_chunks)));
   b->what->lkeys.resize(n * chunks);
   b->what->rkeys.resize(n * chunks);
-  b->regions.resize(n);
+  b->parts.resize(n);
   b->registered = std::move(m.done);
   b->calls = static_cast<std::uint32_t>(n);
   buffers_[b->what->id] = b;
@@ -52,41 +52,66 @@ void node::handle(register_buffer& m) {
     register_with(i, b);
 }
 
-/// All chunks or an error that names the one which failed; those that were made are taken back by
-/// region_made().
+/// All chunks, or none and why not. Of a device that is lost none, and that is no failure: it is registered
+/// there when the device is back. Blocks.
+void node::register_regions(const open_device& on, const local_buffer& what, buffer_part& part,
+                            registration& result) {
+  part.regions.clear();
+  const int access =
+      IBV_ACCESS_LOCAL_WRITE | (what.published ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
+  for (std::size_t chunk = 0; chunk < what.chunks(); ++chunk) {
+    if (on.ctx.is_gone())
+      break;
+    const auto from = what.addr + chunk * what.chunk_bytes;
+    const auto length = std::min(what.chunk_bytes, what.addr + what.length - from);
+    auto made = verbs::memory_region::reg(on.pd, reinterpret_cast<void*>(from), length, access);
+    if (!made) {
+      if (on.ctx.is_gone())
+        break;
+      result.failure = made.error();
+      if (what.chunks() > 1)
+        result.failure.what +=
+            fmt::format(" (region {} of {}, {} bytes at {:#x})", chunk + 1, what.chunks(), length, from);
+      break;
+    }
+    result.lkeys.push_back(made->lkey());
+    result.rkeys.push_back(made->rkey());
+    part.regions.push_back(std::move(*made));
+  }
+  if (part.regions.size() == what.chunks())
+    return;
+  result.lkeys.clear();
+  result.rkeys.clear();
+}
+
+/// What was made of a registration that failed is taken back by region_made().
 void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
-  auto why = std::make_shared<base::error>(base::error{base::reason::none});
+  auto made = std::make_shared<registration>();
   env().run_slow(
       static_cast<std::uint32_t>(device),
-      [dev = where_.devices[device].object, device, b, why] {
-        if (dev->is_lost()) // nothing will be posted on it
-          return;
-        const auto& what = *b->what;
-        const int access =
-            IBV_ACCESS_LOCAL_WRITE | (what.published ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
-        for (std::size_t chunk = 0; chunk < what.chunks(); ++chunk) {
-          const auto from = what.addr + chunk * what.chunk_bytes;
-          const auto length = std::min(what.chunk_bytes, what.addr + what.length - from);
-          auto made = verbs::memory_region::reg(dev->pd(), reinterpret_cast<void*>(from), length, access);
-          if (!made && dev->is_lost())
-            return;
-          if (!made) {
-            *why = made.error();
-            if (what.chunks() > 1)
-              why->what += fmt::format(" (region {} of {}, {} bytes at {:#x})", chunk + 1, what.chunks(),
-                                       length, from);
-            return;
-          }
-          b->regions[device].push_back(std::move(*made));
-        }
+      [on = memory_[device].open, device, b, made] {
+        if (on) // else it is lost
+          register_regions(*on, *b->what, b->parts[device], *made);
       },
-      [self = shared(this), b, why] {
+      [self = shared(this), device, opening = memory_[device].opening, b, made] {
         self->guarded([&] {
-          if (why->why != base::reason::none)
-            b->failure = *why;
+          self->keep_keys(device, *b, *made, opening);
+          if (made->failure.why != base::reason::none)
+            b->failure = made->failure;
           self->region_made(b);
         });
       });
+}
+
+void node::keep_keys(std::size_t device, owned_buffer& b, const registration& made, std::uint32_t opening) {
+  // A part of the regions may be there though no key is: they have to be taken back all the same.
+  b.parts[device].opening = opening;
+  b.parts[device].complete = !made.lkeys.empty();
+  for (std::size_t chunk = 0; chunk < b.what->chunks(); ++chunk) {
+    const auto at = chunk * b.what->devices + device;
+    b.what->lkeys.set(at, made.lkeys.empty() ? 0 : made.lkeys[chunk]);
+    b.what->rkeys[at] = made.rkeys.empty() ? 0 : made.rkeys[chunk];
+  }
 }
 
 void node::region_made(const std::shared_ptr<owned_buffer>& b) {
@@ -99,37 +124,12 @@ void node::region_made(const std::shared_ptr<owned_buffer>& b) {
     b->give_up_at = base::time_point::max();
     return release_regions(b);
   }
-  for (std::size_t device = 0; device < b->regions.size(); ++device)
-    for (std::size_t chunk = 0; chunk < b->regions[device].size(); ++chunk) {
-      const auto at = chunk * b->what->devices + device;
-      b->what->lkeys[at] = b->regions[device][chunk].lkey();
-      b->what->rkeys[at] = b->regions[device][chunk].rkey();
-    }
-  for (std::size_t device = 0; device < where_.devices.size(); ++device)
-    if (where_.devices[device].object->is_lost())
-      release_on(device, b);
   refresh_view();
   if (b->what->published)
     publish();
   answer(b->what);
-}
-
-/// Its regions stand in the way of closing it, and nothing is posted on it any more. What other devices have
-/// registered stays as it is, and so do the keys, which nobody uses.
-void node::device_lost(std::size_t device) {
-  for (const auto& [id, b] : buffers_)
-    if (b->calls == 0) // else when its calls are over
-      release_on(device, b);
-}
-
-void node::release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
-  env().run_slow(
-      static_cast<std::uint32_t>(device),
-      [b, device] {
-        for (auto& region : b->regions[device])
-          (void)region.destroy(); // what refuses is tried again when the buffer is deregistered
-      },
-      [] {});
+  for (std::size_t device = 0; device < memory_.size(); ++device)
+    reconcile(device); // one of them may have gone or come meanwhile
 }
 
 void node::refresh_view() {
@@ -167,7 +167,13 @@ void node::handle(deregister_buffer& m) {
 }
 
 void node::on_deadline(std::uint64_t token) {
-  guarded([&] { try_deregister(token); });
+  guarded([&] {
+    if ((token & device_token) == 0)
+      return try_deregister(token);
+    const auto device = static_cast<std::size_t>(token & ~device_token);
+    memory_[device].waits = false;
+    reconcile(device);
+  });
 }
 
 void node::try_deregister(std::uint64_t id) {
@@ -192,13 +198,13 @@ void node::try_deregister(std::uint64_t id) {
 
 void node::release_regions(const std::shared_ptr<owned_buffer>& b) {
   b->failure = {base::reason::none};
-  b->calls = static_cast<std::uint32_t>(b->regions.size());
-  for (std::size_t i = 0; i < b->regions.size(); ++i) {
+  b->calls = static_cast<std::uint32_t>(b->parts.size());
+  for (std::size_t i = 0; i < b->parts.size(); ++i) {
     auto why = std::make_shared<base::error>(base::error{base::reason::none});
     env().run_slow(
         static_cast<std::uint32_t>(i),
         [b, i, why] {
-          for (auto& region : b->regions[i])
+          for (auto& region : b->parts[i].regions)
             if (auto gone = region.destroy(); !gone) // of one that is gone already: nothing
               *why = gone.error();
         },
@@ -218,15 +224,15 @@ void node::regions_released(const std::shared_ptr<owned_buffer>& b) {
     buffers_.erase(b->what->id);
     if (auto done = std::exchange(b->deregistered, nullptr))
       done({});
-    return;
-  }
-  if (env().now() < b->give_up_at) {
+  } else if (env().now() < b->give_up_at) {
     env().arm(env().now() + config_.drain_deadline, *this, b->what->id);
-    return;
+  } else {
+    note(observe::event_kind::quarantined, fmt::format("buffer {}: {}", b->what->id, b->failure.to_string()),
+         base::level::error);
+    std::exchange(b->deregistered, nullptr)(base::fail(b->failure));
   }
-  note(observe::event_kind::quarantined, fmt::format("buffer {}: {}", b->what->id, b->failure.to_string()),
-       base::level::error);
-  std::exchange(b->deregistered, nullptr)(base::fail(b->failure));
+  for (std::size_t device = 0; device < memory_.size(); ++device)
+    reconcile(device); // which may have waited for this
 }
 
 } // namespace actor_rdma::actors

@@ -235,6 +235,7 @@ void peer::on_publish(const bootstrap::publish& m) {
   }
   memory_ = make_remote_memory(owner_, m.published, features_);
   where_.view->set(memory_);
+  queue_.published(memory_);
   make_endpoints();
   tell_endpoints(false);
   answer_imports(peer_ref{me(), where_.view});

@@ -46,6 +46,8 @@ public:
   void on_async(ibv_event_type type);
 
   std::uint32_t number() const noexcept { return number_; }
+  /// It has an ibv_qp, or is about to.
+  bool has_pair() const noexcept { return born_ != nullptr; }
   /// It has its place in the device's CQ.
   bool has_room() const noexcept { return indexed_; }
   /// What it reserves there.

@@ -49,17 +49,17 @@ link_parameters parameters_of(const device& dev, const qp_connect& peer, std::ui
   return p;
 }
 
-void make_qp(const device& dev, std::uint32_t depth, qp_incarnation& out) {
+void make_qp(const open_device& on, std::uint32_t depth, qp_incarnation& out) {
   ibv_qp_init_attr init{};
-  init.send_cq = dev.cq().get();
-  init.recv_cq = dev.cq().get();
+  init.send_cq = on.cq.get();
+  init.recv_cq = on.cq.get();
   init.cap.max_send_wr = depth;
   init.cap.max_recv_wr = 1;
   init.cap.max_send_sge = 1;
   init.cap.max_recv_sge = 1;
   init.qp_type = IBV_QPT_RC;
   init.sq_sig_all = 0;
-  auto made = verbs::queue_pair::create(dev.pd(), init);
+  auto made = verbs::queue_pair::create(on.pd, init);
   if (!made) {
     out.failure = made.error();
     return;
@@ -69,7 +69,7 @@ void make_qp(const device& dev, std::uint32_t depth, qp_incarnation& out) {
     out.failure = {
         base::reason::resource,
         "QP",
-        dev.name(),
+        on.recipe.name,
         {},
         {},
         fmt::format("a send queue of {} was asked for, and one of {} was made", depth, init.cap.max_send_wr)};

@@ -15,6 +15,7 @@
 namespace actor_rdma::actors {
 
 class device;
+struct open_device;
 
 /// The ibv_qp of one generation. The QP's actor and its slow calls share it; the slow calls of one device run
 /// one at a time, and the actor reads it only when none is under way.
@@ -45,7 +46,7 @@ link_parameters parameters_of(const device& dev, const qp_connect& peer, std::ui
                               const settings& config);
 
 /// RESET -> INIT.
-void make_qp(const device& dev, std::uint32_t depth, qp_incarnation& out);
+void make_qp(const open_device& on, std::uint32_t depth, qp_incarnation& out);
 /// INIT -> RTR -> RTS.
 void connect_qp(qp_incarnation& qp, const link_parameters& link);
 /// -> ERR, so that every WR flushes.

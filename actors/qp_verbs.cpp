@@ -10,6 +10,9 @@ namespace actor_rdma::actors {
 // -- making and connecting ------------------------------------------------------------------------
 
 void qp::begin() {
+  const auto on = device_->parts();
+  if (!on)
+    return raise(qp_event::attempt_failed, device_->name() + " is lost");
   if (!indexed_) {
     const auto index = device_->add_qp(*this, room_of(config_, where_.initiator));
     if (!index) {
@@ -28,9 +31,7 @@ void qp::begin() {
   arm(timer::attempt, config_.connect_deadline);
   env().run_slow(
       device_->number(),
-      [born, dev = device_, depth = where_.initiator ? config_.send_queue_depth + 1 : 1] {
-        make_qp(*dev, depth, *born);
-      },
+      [born, on, depth = where_.initiator ? config_.send_queue_depth + 1 : 1] { make_qp(*on, depth, *born); },
       [self = shared(this), born] { self->guarded([&] { self->created(born); }); });
 }
 

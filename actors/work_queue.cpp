@@ -48,6 +48,8 @@ void work_queue::submit(const std::shared_ptr<batch_state>& batch) {
   if (batch->transfers().empty())
     return;
   batches_.push_back(batch);
+  if (rekeyed_)
+    rekey(*batch, rekeyed_); // it was made with what was known a moment ago
   bool is_barred = false;
   for (auto& item : batch->transfers())
     if (refusals_.is_barred(source_of(*batch, item), batch->submitted)) {

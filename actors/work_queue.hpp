@@ -71,6 +71,9 @@ public:
   /// Transfers whose range is gone fail (not_found), and so do those that were refused with the very key that
   /// is still published (request_fault). Returns how many go on.
   std::size_t refreshed(const std::shared_ptr<const remote_memory>& now);
+  /// The peer published its memory anew, by itself. Where it has new keys for what open batches use (a device
+  /// of its was opened again), these go on with the new ones; ranges that are gone are left to the refusal.
+  void published(const std::shared_ptr<const remote_memory>& now);
   /// It could not be read: what is held fails.
   void refresh_failed(base::reason cause);
 
@@ -121,6 +124,7 @@ private:
   void access_refused(const slot_state& slot, const slice& what);
   bool ask_for_keys(const slot_state& slot, const slice& what);
   void hold_users_of(const remote_range& range);
+  static void rekey(batch_state& batch, const std::shared_ptr<const remote_memory>& now);
   void release_held();
   void count_success(const slice& what);
   void drop_hold(reissue_record* record);
@@ -145,6 +149,8 @@ private:
     bool refused = false; ///< its own key was; else it was only beside such a one
   };
   std::deque<held_slice> held_;
+  std::shared_ptr<const remote_memory> rekeyed_; ///< the last publication that changed a key
+  std::shared_ptr<const remote_memory> latest_;  ///< the last one
   refusal_budget refusals_;
   std::vector<std::pair<batch_state*, transfer*>> barred_ends_; ///< looked at once the step is done
   base::time_point now_{};                                      ///< of the last ended()

@@ -81,6 +81,54 @@ std::size_t work_queue::refreshed(const std::shared_ptr<const remote_memory>& no
   return going_on;
 }
 
+namespace {
+
+/// Whether a range of both has other keys now.
+bool has_new_keys(const remote_memory& was, const remote_memory& is) {
+  std::size_t at = 0;
+  return std::any_of(was.ranges.begin(), was.ranges.end(), [&](const remote_range& r) {
+    while (at < is.ranges.size() && is.ranges[at].addr < r.addr)
+      ++at; // both are sorted by address
+    for (auto i = at; i < is.ranges.size() && is.ranges[i].addr == r.addr; ++i)
+      if (is.ranges[i].id == r.id)
+        return is.ranges[i].rkeys != r.rkeys;
+    return false;
+  });
+}
+
+} // namespace
+
+void work_queue::published(const std::shared_ptr<const remote_memory>& now) {
+  const auto before = std::exchange(latest_, now);
+  if (!before || before->owner != now->owner || !has_new_keys(*before, *now))
+    return;
+  rekeyed_ = now;
+  for (const auto& b : batches_)
+    rekey(*b, now);
+}
+
+/// The batch goes on with the keys of now if they are there for all that it still has to do.
+void work_queue::rekey(batch_state& batch, const std::shared_ptr<const remote_memory>& now) {
+  if (batch.held || batch.target().owner != now->owner ||
+      batch.target().published.version >= now->published.version)
+    return;
+  const auto is_open = [](const transfer& t) {
+    return t.status.load(std::memory_order_relaxed) == transfer_status::pending;
+  };
+  std::vector<std::uint16_t> ranges;
+  std::size_t last = 0;
+  for (const auto& t : batch.transfers()) {
+    const auto at = is_open(t) ? now->find(t.remote, t.length, last) : last;
+    if (!at || (is_open(t) && now->ranges[*at].id != batch.target().ranges[t.remote_buffer].id))
+      return;
+    last = *at;
+    ranges.push_back(static_cast<std::uint16_t>(last));
+  }
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    batch.transfers()[i].remote_buffer = ranges[i];
+  batch.retarget(now);
+}
+
 void work_queue::refresh_failed(base::reason cause) {
   for (const auto& b : batches_)
     if (b->held)

@@ -190,3 +190,48 @@ TEST_CASE("a held batch can be stopped") {
   CHECK(f.queue.waiting_slices() == 0);
   CHECK(f.queue.refreshed(memory_with(2, {})) == 0);
 }
+
+TEST_CASE("keys that the peer publishes anew by itself are used at once, also for what was cut before") {
+  fixture f;
+  const auto old = memory_with(1, {entry(1, base_addr, 1000, 10), entry(2, 0x90000, 1000, 20)});
+  f.queue.published(old);
+  f.config.send_queue_depth = 2;
+  const auto b = f.submit(old, base_addr, 400);
+  const auto posted = f.pull();
+  REQUIRE(posted.size() == 2);
+  const auto now = memory_with(2, {entry(1, base_addr, 1000, 30), entry(2, 0x90000, 1000, 20)});
+  f.queue.published(now);
+  f.end(posted[0], wr_end::flushed); // their device was lost
+  f.end(posted[1], wr_end::flushed);
+  for (auto next = f.pull(); !next.empty(); next = f.pull())
+    for (const auto& s : next) {
+      CHECK(s.rkey == 30);
+      f.end(s, wr_end::success);
+    }
+  CHECK(b->result(0).status == transfer_status::completed);
+  CHECK(f.refusals == 0);
+  const auto late = f.submit(old, base_addr + 100, 100); // made from what was known before
+  const auto slices = f.pull();
+  REQUIRE(slices.size() == 1);
+  CHECK(slices[0].rkey == 30);
+}
+
+TEST_CASE("what a publication says of other ranges, or no more, leaves open batches as they are") {
+  fixture f;
+  const auto old = memory_with(1, {entry(1, base_addr, 1000, 10), entry(2, 0x90000, 1000, 20)});
+  f.queue.published(old);
+  const auto b = f.submit(old, base_addr, 100);
+  SUBCASE("the range is gone, and another one has new keys") {
+    f.queue.published(memory_with(2, {entry(2, 0x90000, 1000, 40)}));
+  }
+  SUBCASE("the range was registered anew") {
+    f.queue.published(memory_with(2, {entry(3, base_addr, 1000, 30), entry(2, 0x90000, 1000, 40)}));
+  }
+  SUBCASE("nothing that was known has another key") {
+    f.queue.published(memory_with(
+        2, {entry(1, base_addr, 1000, 10), entry(2, 0x90000, 1000, 20), entry(5, 0x80000, 1000, 50)}));
+  }
+  const auto slices = f.pull();
+  REQUIRE(slices.size() == 1);
+  CHECK(slices[0].rkey == 10); // the device decides
+}

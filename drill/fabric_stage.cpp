@@ -20,10 +20,13 @@ stage::done fabric_stage::set_link(const std::string& device, bool up, bool quie
 stage::done fabric_stage::set_hang(const std::string& device, verbs::soft::hang_mode mode) {
   return net_->set_hang_mode(device, mode);
 }
+stage::done fabric_stage::set_lost(const std::string& device, bool on) {
+  return net_->set_lost(device, on);
+}
 stage::done fabric_stage::raise_event(const std::string& device, const std::string& event,
                                       std::uint32_t count) {
   if (event == "DEVICE_FATAL")
-    lost_.insert(device);
+    called_lost_.insert(device);
   return net_->raise_event(device, event, count);
 }
 stage::done fabric_stage::add_rule(const std::string& text) {
@@ -104,7 +107,7 @@ bool fabric_stage::devices_can_carry(const std::string& from_device, const std::
   std::size_t good = 0;
   for (const auto& d : net_->devices())
     good += (d.name == from_device || d.name == to_device) && d.link_up && !d.hang && d.delay.count() == 0 &&
-                    !is_ruled(d.name) && !is_lost(d.name)
+                    !is_ruled(d.name) && !d.lost
                 ? 1
                 : 0;
   return good == 2;

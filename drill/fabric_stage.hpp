@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a stage that is the software NIC's: whatever carries the hosts, their devices are those of one
-// fabric. It remembers rules and lost devices, so that nobody expects traffic where there can be none.
+// fabric. It remembers rules and devices that were called lost, so that nobody expects traffic where there
+// can be none.
 #pragma once
 
 #include "drill/scenario.hpp"
@@ -18,6 +19,7 @@ class fabric_stage : public stage {
 public:
   done set_link(const std::string& device, bool up, bool quietly) override;
   done set_hang(const std::string& device, verbs::soft::hang_mode mode) override;
+  done set_lost(const std::string& device, bool on) override;
   done set_delay(const std::string& device, base::duration by) override;
   done set_rate(const std::string& device, double gbit_s) override;
   double usual_rate(const std::string& device) const override;
@@ -30,8 +32,8 @@ public:
   done add_rule(const std::string& text) override;
   done remove_rule(const std::string& text) override;
 
-  /// Whether the device was said to be lost: a program need not use it again, and cannot release anything.
-  bool is_lost(const std::string& device) const { return lost_.count(device) != 0; }
+  /// Whether a program was told that the device is lost though it is not: what it holds for released stays.
+  bool was_called_lost(const std::string& device) const { return called_lost_.count(device) != 0; }
 
 protected:
   explicit fabric_stage(const scenario& what) : what_(what) {}
@@ -50,7 +52,7 @@ private:
   bool is_ruled(const std::string& device) const;
 
   std::vector<rule_in_force> rules_;
-  std::set<std::string> lost_;
+  std::set<std::string> called_lost_;
 };
 
 } // namespace actor_rdma::drill

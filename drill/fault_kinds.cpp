@@ -114,25 +114,14 @@ void add_rule_kinds(std::vector<fault_kind>& all) {
         return std::vector{"dev=" + f.device + " verb=" + f.verb + " do=errno:" + f.error + counted(f)};
       },
       [](spec f) { return fmt::format("{} of {} fails with {}{}", f.verb, f.device, f.error, times(f)); }));
-  auto lost = rule_kind(
-      "device_lost", "The device is gone: DEVICE_FATAL, nothing goes in or out, and every verb is EIO.",
-      {"device"}, {}, [](spec f) { return std::vector{"dev=" + f.device + " verb=any do=errno:EIO"}; },
-      [](spec f) { return f.device + " is lost"; });
-  lost.apply = [rules = lost.apply](spec f, stage& s) {
-    auto done = s.set_link(f.device, false, true);
-    if (done)
-      done = s.set_hang(f.device, hang_mode::hard); // what it had to send it never will
-    if (done)
-      done = s.raise_event(f.device, "DEVICE_FATAL", 1);
-    return done ? rules(f, s) : done;
-  };
-  lost.undo = [rules = lost.undo](spec f, stage& s) {
-    auto done = rules(f, s);
-    if (done)
-      done = s.set_hang(f.device, hang_mode::off);
-    return done ? s.set_link(f.device, true, true) : done;
-  };
-  all.push_back(std::move(lost));
+  all.push_back(
+      {"device_lost",
+       "The device is taken out of its host: DEVICE_FATAL, and what was made of it is dead for good.",
+       {"device"},
+       {},
+       [](spec f, stage& s) { return s.set_lost(f.device, true); },
+       [](spec f, stage& s) { return s.set_lost(f.device, false); },
+       [](spec f) { return f.device + " is lost"; }});
   all.push_back(rule_kind(
       "rule", "A rule of the software NIC is in force.", {"rule"}, {},
       [](spec f) { return std::vector{f.rule}; }, [](spec f) { return "from now on: " + f.rule; }));

@@ -22,6 +22,7 @@ public:
 
   virtual done set_link(const std::string& device, bool up, bool quietly) = 0;
   virtual done set_hang(const std::string& device, verbs::soft::hang_mode mode) = 0;
+  virtual done set_lost(const std::string& device, bool on) = 0;
   virtual done set_delay(const std::string& device, base::duration by) = 0;
   virtual done set_rate(const std::string& device, double gbit_s) = 0;
   /// What the scenario says the device's rate is.

@@ -27,6 +27,8 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::notice_lost: return "notice lost";
   case event_kind::notice_received: return "notice received";
   case event_kind::barred: return "barred";
+  case event_kind::device_lost: return "device lost";
+  case event_kind::device_opened: return "device opened";
   case event_kind::internal_fault: return "internal fault";
   case event_kind::keys_refreshed: return "keys refreshed";
   case event_kind::address_chosen: return "address chosen";

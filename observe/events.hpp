@@ -39,7 +39,9 @@ enum class event_kind : std::uint8_t {
   keys_refreshed,   ///< the peer refused a key and its published memory was read again; value = transfers
                     ///< that go on
   address_chosen,   ///< which GID a device or an endpoint sends from, and why; value = its index
-  barred, ///< a source of refused requests gets no more of them posted for a while; value = refusals
+  barred,        ///< a source of refused requests gets no more of them posted for a while; value = refusals
+  device_lost,   ///< a device is gone with all that was made of it; it is opened again
+  device_opened, ///< and there it is; value = attempts, detail = these, and how long it was away
   internal_fault,
 };
 const char* to_string(event_kind kind) noexcept;

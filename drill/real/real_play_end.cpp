@@ -190,7 +190,7 @@ bool real_play::take_down() {
       fail(fmt::format("host {}: {}", name, wrong));
   }
   for (const auto& d : stage_.fabric().devices()) {
-    if (stage_.is_lost(d.name))
+    if (stage_.was_called_lost(d.name))
       continue; // what it had is with the device
     facts_.counters.push_back({"QPs of " + d.name + " after the shutdown", 0, d.open_qps});
     facts_.counters.push_back({"memory regions of " + d.name + " after the shutdown", 0, d.open_mrs});

@@ -154,8 +154,8 @@ bool play::take_down() {
     const bool kept = std::any_of(facts_.verdicts.begin(), facts_.verdicts.end(), [&](const verdict_fact& v) {
       return v.device == d.name && v.verdict == "errno:EIO";
     });
-    if (kept && stage_.is_lost(d.name))
-      continue; // of a lost device a kernel takes the objects away; here they stay
+    if (kept && stage_.was_called_lost(d.name))
+      continue; // EIO from a device that is called lost: a kernel would have taken the objects away
     facts_.counters.push_back({"QPs of " + d.name + " after the shutdown", 0, d.open_qps});
     facts_.counters.push_back({"memory regions of " + d.name + " after the shutdown", 0, d.open_mrs});
   }

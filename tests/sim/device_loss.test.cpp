@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that is lost: everything of it goes, while the process goes on; and nothing else is touched.
+// A device that is lost: everything of it goes, while the process goes on; nothing else is touched; and when
+// it is back it serves again, with new keys.
 #include "tests/sim/load.hpp"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ void must_arrive(sim::load& load, unsigned round) {
 
 } // namespace
 
-TEST_CASE("A-16: a lost device is released whole while the node goes on, its memory regions too") {
+TEST_CASE("A-16: a lost device is released whole while the node goes on, and opened again when it is back") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
@@ -49,19 +50,63 @@ TEST_CASE("A-16: a lost device is released whole while the node goes on, its mem
     auto& b = c.add(paced("b"));
     sim::load load(c, a, b, 64 * 1024, 16, 4);
     REQUIRE(load.connected());
+    const auto before = state_of(c, "a/soft0");
     const auto under_way = load.send(1);
-    REQUIRE(c.fabric().raise_event("a/soft0", "DEVICE_FATAL"));
+    REQUIRE(c.fabric().set_lost("a/soft0", true));
     CHECK(load.finish(*under_way, 5s));
+    CHECK(load.count(*under_way, transfer_status::completed) == under_way->transfers().size());
     CHECK(load.arrived(1));
     c.world().run_for(1s);
-    CHECK(in_state(a, "a/soft0", "RETIRED"));
     CHECK(state_of(c, "a/soft0").open_qps == 0);
     CHECK(state_of(c, "a/soft0").open_mrs == 0);
     CHECK(state_of(c, "a/soft1").open_mrs > 0);
     must_arrive(load, 2);
     const auto more = a.memory(4096); // on the devices that are left
     REQUIRE(more);
+    const auto unused = a.memory(4096);
+    a.deregister(unused);
+    REQUIRE(c.fabric().set_lost("a/soft0", false));
+    c.world().run_for(1500ms);
+    CHECK(a.count(observe::event_kind::device_lost) == 1);
+    CHECK(a.count(observe::event_kind::device_opened) == 1);
+    CHECK(a.count(observe::event_kind::quarantined) == 0);
+    CHECK(state_of(c, "a/soft0").open_qps == before.open_qps);
+    CHECK(state_of(c, "a/soft0").open_mrs == before.open_mrs + 1);
+    const auto carried = state_of(c, "a/soft0").bytes_sent;
+    for (unsigned round = 3; round < 6; ++round)
+      must_arrive(load, round);
+    CHECK(state_of(c, "a/soft0").bytes_sent > carried + 64 * 1024);
     a.deregister(more);
+    CHECK(a.stop());
+    CHECK(b.stop());
+    for (const auto& d : c.fabric().devices()) {
+      CHECK(d.open_qps == 0);
+      CHECK(d.open_mrs == 0);
+    }
+  }
+}
+
+TEST_CASE("A-09: a device of the peer comes back with other keys, which all have before it serves") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(paced("a"));
+    auto& b = c.add(paced("b"));
+    sim::load load(c, a, b, 256 * 1024, 512, 4); // 128 MiB: under way from before the loss until after it
+    REQUIRE(load.connected());
+    const auto under_way = load.send(1);
+    REQUIRE(c.fabric().set_lost("b/soft0", true));
+    c.world().run_for(5ms);
+    REQUIRE(c.fabric().set_lost("b/soft0", false));
+    CHECK(load.finish(*under_way, 5s));
+    CHECK(load.count(*under_way, transfer_status::completed) == under_way->transfers().size());
+    CHECK(load.arrived(1));
+    c.world().run_for(1s);
+    const auto carried = state_of(c, "a/soft0").bytes_sent;
+    must_arrive(load, 2);
+    CHECK(state_of(c, "a/soft0").bytes_sent > carried);
+    CHECK(b.count(observe::event_kind::device_opened) == 1);
+    CHECK(a.count(observe::event_kind::keys_refreshed) == 0); // no old key was ever tried on the new opening
     CHECK(a.stop());
     CHECK(b.stop());
   }
@@ -77,16 +122,130 @@ TEST_CASE("A-13: a device on which every call is EIO ends, and so does what was 
     REQUIRE(load.connected());
     const auto under_way = load.send(1);
     REQUIRE(c.fabric().set_link_quietly("a/soft0", false));
-    REQUIRE(c.fabric().add_rule("dev=a/soft0 verb=any do=errno:EIO"));
+    const auto rule = c.fabric().add_rule("dev=a/soft0 verb=any do=errno:EIO");
+    REQUIRE(rule);
     CHECK(load.finish(*under_way, 2s));
     CHECK(load.count(*under_way, transfer_status::completed) == under_way->transfers().size());
     CHECK(load.arrived(1));
     must_arrive(load, 2);
-    c.world().run_for(1s); // whether its QPs are gone is looked at now and then
-    CHECK(in_state(a, "a/soft0", "RETIRED"));
-    CHECK(a.stop()); // there is nothing left that could be released
+    c.world().run_for(1s);
+    CHECK(a.count(observe::event_kind::device_lost) == 1);
+    CHECK(a.count(observe::event_kind::device_opened) == 0); // not for want of trying
+    CHECK(a.count(observe::event_kind::attempt_failed) >= 3);
+    if (seed % 2 == 0) {
+      REQUIRE(c.fabric().remove_rule(*rule));
+      REQUIRE(c.fabric().set_link_quietly("a/soft0", true));
+      c.world().run_for(2s);
+      CHECK(in_state(a, "a/soft0", "ACTIVE"));
+      CHECK(a.count(observe::event_kind::device_opened) == 1);
+      must_arrive(load, 3);
+    }
+    CHECK(a.stop()); // there is nothing left that could not be released
     CHECK(b.stop());
   }
+}
+
+TEST_CASE("a device on which memory cannot be registered again says so, stays out, and is tried again") {
+  sim::cluster c(1);
+  auto& a = c.add(paced("a"));
+  auto& b = c.add(paced("b"));
+  sim::load load(c, a, b, 64 * 1024, 16, 4);
+  REQUIRE(load.connected());
+  const auto mrs = state_of(c, "a/soft0").open_mrs;
+  // The probe's memory is the first that is registered, then come the buffers.
+  const auto rule = c.fabric().add_rule("dev=a/soft0 verb=reg_mr skip=1 do=errno:ENOMEM");
+  REQUIRE(rule);
+  REQUIRE(c.fabric().set_lost("a/soft0", true));
+  c.world().run_for(10ms);
+  REQUIRE(c.fabric().set_lost("a/soft0", false));
+  a.events.clear();
+  c.world().run_for(3s);
+  CHECK(a.count(observe::event_kind::device_opened) == 1);
+  CHECK_FALSE(in_state(a, "a/soft0", "ACTIVE"));
+  CHECK(std::any_of(a.events.begin(), a.events.end(), [](const auto& e) {
+    return e.kind == observe::event_kind::attempt_failed &&
+           e.detail.find("cannot be registered on it again") != std::string::npos;
+  }));
+  CHECK(state_of(c, "a/soft0").open_mrs < mrs);
+  must_arrive(load, 1); // by the other rail
+  REQUIRE(c.fabric().remove_rule(*rule));
+  c.world().run_for(2s);
+  CHECK(in_state(a, "a/soft0", "ACTIVE"));
+  CHECK(state_of(c, "a/soft0").open_mrs == mrs);
+  must_arrive(load, 2);
+  CHECK(a.stop());
+  CHECK(b.stop());
+}
+
+TEST_CASE("a device that is lost again and again, at any moment of its return, comes back in the end") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(paced("a"));
+    auto& b = c.add(paced("b"));
+    sim::load load(c, a, b, 64 * 1024, 16, 4);
+    REQUIRE(load.connected());
+    const auto mrs = state_of(c, "a/soft0").open_mrs;
+    for (unsigned round = 1; round <= 6; ++round) {
+      REQUIRE(c.fabric().set_lost("a/soft0", true));
+      c.world().run_for(std::chrono::microseconds{seed * 7919 % 40'000 + 1});
+      REQUIRE(c.fabric().set_lost("a/soft0", false));
+      c.world().run_for(std::chrono::microseconds{seed * round * 104'729 % 60'000 + 1});
+    }
+    c.world().run_for(3s);
+    CHECK(a.count(observe::event_kind::internal_fault) == 0);
+    CHECK(state_of(c, "a/soft0").open_mrs == mrs);
+    a.events.clear();
+    const auto carried = state_of(c, "a/soft0").bytes_sent;
+    for (unsigned round = 1; round <= 3; ++round)
+      must_arrive(load, round);
+    CHECK(state_of(c, "a/soft0").bytes_sent > carried);
+    CHECK(a.stop());
+    CHECK(b.stop());
+  }
+}
+
+TEST_CASE("a node is stopped at any moment of a device's way out and back, and leaves nothing") {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(paced("a"));
+    auto& b = c.add(paced("b"));
+    sim::load load(c, a, b, 64 * 1024, 16, 4);
+    REQUIRE(load.connected());
+    REQUIRE(c.fabric().set_lost("a/soft0", true));
+    c.world().run_for(std::chrono::microseconds{seed * 1009 % 20'000});
+    if (seed % 4 != 0)
+      REQUIRE(c.fabric().set_lost("a/soft0", false));
+    c.world().run_for(std::chrono::microseconds{seed * 7919 % 60'000});
+    CHECK(a.stop());
+    CHECK(b.stop());
+    for (const auto& d : c.fabric().devices()) {
+      CHECK(d.open_qps == 0);
+      CHECK(d.open_mrs == 0);
+    }
+  }
+}
+
+TEST_CASE("a device that cannot be released is reported and not opened again before it is") {
+  sim::cluster c(1);
+  auto& a = c.add(paced("a"));
+  auto& b = c.add(paced("b"));
+  sim::load load(c, a, b, 64 * 1024, 16, 4);
+  REQUIRE(load.connected());
+  const auto rule = c.fabric().add_rule("dev=a/soft0 verb=dereg_mr do=errno:EBUSY");
+  REQUIRE(rule);
+  REQUIRE(c.fabric().raise_event("a/soft0", "DEVICE_FATAL"));
+  c.world().run_for(3s);
+  CHECK(a.count(observe::event_kind::quarantined) == 1);
+  CHECK(a.count(observe::event_kind::device_opened) == 0);
+  must_arrive(load, 1);
+  REQUIRE(c.fabric().remove_rule(*rule));
+  c.world().run_for(2s);
+  CHECK(a.count(observe::event_kind::device_opened) == 1);
+  must_arrive(load, 2);
+  CHECK(a.stop());
+  CHECK(b.stop());
 }
 
 TEST_CASE("EIO from a device that nobody said was lost proves nothing") {
