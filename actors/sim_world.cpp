@@ -41,10 +41,13 @@ sim_world::~sim_world() {
 
 void sim_world::end() {
   plan_.clear();
-  for (auto& l : lanes_)
-    l->end_actors();
-  while (!jobs_->jobs.empty())
-    jobs_->run_once();
+  // Twice: a message that comes before an actor's end may still ask for a slow call, which holds a device.
+  for (int pass = 0; pass < 2; ++pass) {
+    for (auto& l : lanes_)
+      l->end_actors();
+    while (!jobs_->jobs.empty())
+      jobs_->run_once();
+  }
 }
 
 lane_env& sim_world::make_lane(const std::string& name) {

@@ -131,7 +131,7 @@ try_break() { # NAME
 }
 
 handlers() {
-  grep -ohE 'on<[a-z_]+>\(&[a-z_]+::' "$top"/actors/*.cpp |
+  find "$top/actors" -name "*.cpp" ! -name "*.test.cpp" -exec grep -ohE 'on<[a-z_]+>\(&[a-z_]+::' {} + |
     sed -E 's/on<([a-z_]+)>\(&([a-z_]+)::/\2::\1/' | sort -u
 }
 
