@@ -15,11 +15,12 @@
 namespace actor_rdma::actors {
 
 device::device(lane_env& env, const settings& config, observer& watch, std::uint16_t number,
-               open_device parts)
+               open_device parts, bool is_late)
     : lane_object(env), config_(config), watch_(watch), number_(number), recipe_(parts.recipe),
       max_region_bytes_(parts.max_region_bytes), parts_(std::make_shared<open_device>(std::move(parts))),
       opening_(1), name_(recipe_.name), machine_(device_state::rebuilding, env.now()) {
   address_.device = name_;
+  memory_ready_ = !is_late;
 }
 
 device::~device() = default;

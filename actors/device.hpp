@@ -32,7 +32,9 @@ class device final : public lane_object, public cq_sink, public fd_sink, public 
 public:
   struct port_reading; ///< what one look at the port found (device_port.hpp)
 
-  device(lane_env& env, const settings& config, observer& watch, std::uint16_t number, open_device parts);
+  /// `is_late`: memory was registered before it appeared, and has to be registered on it before it serves.
+  device(lane_env& env, const settings& config, observer& watch, std::uint16_t number, open_device parts,
+         bool is_late = false);
   ~device() override;
 
   // any thread: fixed for the object's life
@@ -41,6 +43,7 @@ public:
   std::uint64_t max_region_bytes() const noexcept { return max_region_bytes_; }
   std::uint64_t probe_addr() const noexcept { return reinterpret_cast<std::uint64_t>(recipe_.probe.get()); }
 
+  const device_recipe& recipe() const noexcept { return recipe_; }
   /// What it was made with; only before it is launched.
   std::shared_ptr<open_device> first_opening() const noexcept { return parts_; }
 

@@ -24,7 +24,8 @@ caf::behavior guest::make_behavior() {
   return {
       on<adopt_link>(&guest::handle),       on<link_closed>(&guest::handle), on<control>(&guest::handle),
       on<published>(&guest::handle),        on<stop>(&guest::handle),        on<stopped>(&guest::handle),
-      on<snapshot_request>(&guest::handle), on<notice_ack>(&guest::handle),  on<notice_room>(&guest::handle)};
+      on<snapshot_request>(&guest::handle), on<notice_ack>(&guest::handle),  on<notice_room>(&guest::handle),
+      on<device_added>(&guest::handle)};
 }
 
 void guest::on_fault(const std::string& what) {
@@ -70,6 +71,10 @@ void guest::handle(link_closed& m) {
 void guest::on_deadline(std::uint64_t) {
   window_ = deadline_id::none;
   guarded([&] { leave("it did not come back: " + cause_); });
+}
+
+void guest::handle(device_added& m) {
+  where_.devices.push_back({m.object, m.handle, m.env});
 }
 
 void guest::handle(published& m) {

@@ -52,6 +52,7 @@ private:
   void handle(link_closed& m);
   void handle(control& m);
   void handle(published& m);
+  void handle(device_added& m);
   void handle(notice_ack& m);
   void handle(notice_room& m);
   void handle(stop& m);

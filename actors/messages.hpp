@@ -4,6 +4,7 @@
 // reach an actor's object through its lane (lane_env.hpp), not through these.
 #pragma once
 
+#include "actors/device_messages.hpp"
 #include "actors/notice_window.hpp"
 #include "actors/slice.hpp"
 #include "base/error.hpp"
@@ -21,7 +22,6 @@
 namespace actor_rdma::actors {
 
 class peer_view;
-struct open_device;
 
 // -- work: transport, peer, QP --------------------------------------------------------------------
 
@@ -124,34 +124,6 @@ struct qp_report {
 
 // -- devices, links, control ----------------------------------------------------------------------
 
-/// device -> endpoints, node; one per change.
-struct device_changed {
-  std::uint16_t device = 0;
-  bool active = false;
-  bool gone = false; ///< closed for good
-  bool lost = false; ///< with all that was made of it, until it is opened again
-  /// What memory is to be registered with. Nothing: the device is lost, its QPs are gone, and now its regions
-  /// have to go.
-  std::shared_ptr<open_device> open;
-  std::uint32_t opening = 0; ///< counts, from 1, how often it was opened
-  bootstrap::port_address address;
-};
-/// node -> device, once per opening but the first: all memory is registered on it and its keys are published.
-struct memory_registered {
-  std::uint32_t opening = 0;
-};
-/// node -> device, once per opening that was lost: none of its memory regions is left.
-struct memory_released {
-  std::uint32_t opening = 0;
-};
-/// endpoint, node -> device: tell me changes, and the present state at once.
-struct subscribe {
-  caf::actor who;
-};
-/// endpoint -> device, once, when it ends: a device outlives many endpoints and must not keep them.
-struct unsubscribe {
-  caf::actor who;
-};
 /// peer -> node: dial; the link's events go to `who`. Answered by dial_started before any of them. One per
 /// attempt.
 struct dial_request {

@@ -24,6 +24,8 @@ node::node(lane_env& env, const settings& config, observer& watch, place where)
     memory_[i].open = std::move(where_.open[i]);
     memory_[i].probe_rkey = memory_[i].open->probe_rkey;
   }
+  published_devices_ = memory_.size();
+  devices_at_most_ = memory_.empty() ? 0 : where_.devices.front().object->recipe().devices;
 }
 
 node::~node() = default;
@@ -31,6 +33,7 @@ node::~node() = default;
 caf::behavior node::make_behavior() {
   for (const auto& d : where_.devices)
     caf::anon_send(d.handle, subscribe{me()});
+  env().arm(env().now() + config_.device_poll, *this, look_token);
   return {
       on<dial_request>(&node::handle),      on<link_opened>(&node::handle),
       on<link_closed>(&node::handle),       on<control>(&node::handle),
@@ -177,8 +180,10 @@ void node::handle(device_changed& m) {
   // device.
   if (m.active || first)
     ports_[m.device] = m.address;
-  if (m.active)
+  if (m.active) {
+    published_devices_ = std::max(published_devices_, std::size_t{m.device} + 1);
     publish();
+  }
   device_memory_changed(m);
   if (ports_known())
     for (auto& hello : std::exchange(early_hellos_, {}))
@@ -189,10 +194,11 @@ bootstrap::segment node::segment() const {
   bootstrap::segment s;
   s.name = config_.node;
   s.version = version_;
-  s.devices = ports_;
+  const auto n = published_devices_;
+  s.devices.assign(ports_.begin(), ports_.begin() + static_cast<std::ptrdiff_t>(n));
   s.probe_addr = where_.devices.empty() ? 0 : where_.devices.front().object->probe_addr();
-  for (const auto& d : memory_)
-    s.probe_rkeys.push_back(d.probe_rkey);
+  for (std::size_t i = 0; i < n; ++i)
+    s.probe_rkeys.push_back(memory_[i].probe_rkey);
   for (const auto& [id, b] : buffers_) {
     if (!b->what->published || b->calls != 0 || b->what->closing)
       continue;
@@ -203,7 +209,7 @@ bootstrap::segment node::segment() const {
       r.addr = what.addr + chunk * what.chunk_bytes;
       r.length = std::min(what.chunk_bytes, what.addr + what.length - r.addr);
       const auto keys = what.rkeys.begin() + static_cast<std::ptrdiff_t>(chunk * what.devices);
-      r.rkeys.assign(keys, keys + static_cast<std::ptrdiff_t>(what.devices));
+      r.rkeys.assign(keys, keys + static_cast<std::ptrdiff_t>(n));
       s.buffers.push_back(std::move(r));
     }
   }

@@ -63,8 +63,8 @@ private:
   };
   struct owned_buffer {
     std::shared_ptr<local_buffer> what;
-    std::vector<buffer_part> parts; ///< by device
-    std::uint32_t calls = 0;        ///< slow calls under way
+    std::vector<std::shared_ptr<buffer_part>> parts; ///< by device; shared with the slow calls
+    std::uint32_t calls = 0;                         ///< slow calls under way
     base::error failure{base::reason::none};
     std::function<void(base::expected<std::shared_ptr<local_buffer>>)> registered;
     std::function<void(base::expected<void>)> deregistered;
@@ -128,6 +128,12 @@ private:
   void register_again(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void look_again_at(std::size_t device, base::duration in);
+
+  // devices that appear (node_late.cpp)
+  struct look_round;
+  void look_for_devices();
+  void looked(look_round& found);
+  void take_in(open_device&& found);
   void release_regions(const std::shared_ptr<owned_buffer>& b);
   void regions_released(const std::shared_ptr<owned_buffer>& b);
   void next_stage();
@@ -144,6 +150,9 @@ private:
   std::vector<bootstrap::port_address> ports_;
   std::vector<bool> port_known_;
   std::vector<device_memory> memory_; ///< by device
+  std::size_t devices_at_most_ = 0;
+  std::size_t published_devices_ = 0; ///< those from the start, and later ones once they have served
+  std::string last_look_failure_;
   std::vector<control> early_hellos_; ///< one per link that was accepted before the ports were known
   std::map<std::uint64_t, std::shared_ptr<owned_buffer>> buffers_;
   std::uint64_t next_buffer_ = 1;
@@ -151,6 +160,7 @@ private:
   std::size_t turn_ = 0;
 
   static constexpr std::uint64_t device_token = std::uint64_t{1} << 63; ///< of deadlines, else of a buffer
+  static constexpr std::uint64_t look_token = UINT64_MAX;
   enum class stage : std::uint8_t { running, work, memory, devices, over };
   stage stage_ = stage::running;
   std::size_t waiting_for_ = 0;

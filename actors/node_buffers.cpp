@@ -35,16 +35,17 @@ void node::handle(register_buffer& m) {
   for (const auto& d : where_.devices)
     limits.push_back(d.object->max_region_bytes());
   b->what->chunk_bytes = chunk_bytes_for(m.length, limits);
-  b->what->devices = n;
+  b->what->devices = devices_at_most_; // there is a place for the keys of those that come later
   const auto chunks = b->what->chunks();
   if (chunks > max_chunks)
     return m.done(
         base::fail(base::reason::resource, "transport",
                    fmt::format("{} bytes would take {} memory regions of {} bytes, and at most {} are made",
                                m.length, chunks, b->what->chunk_bytes, max_chunks)));
-  b->what->lkeys.resize(n * chunks);
-  b->what->rkeys.resize(n * chunks);
-  b->parts.resize(n);
+  b->what->lkeys.resize(devices_at_most_ * chunks);
+  b->what->rkeys.resize(devices_at_most_ * chunks);
+  for (std::size_t i = 0; i < n; ++i)
+    b->parts.push_back(std::make_shared<buffer_part>());
   b->registered = std::move(m.done);
   b->calls = static_cast<std::uint32_t>(n);
   buffers_[b->what->id] = b;
@@ -89,9 +90,9 @@ void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>
   auto made = std::make_shared<registration>();
   env().run_slow(
       static_cast<std::uint32_t>(device),
-      [on = memory_[device].open, device, b, made] {
+      [on = memory_[device].open, part = b->parts[device], b, made] {
         if (on) // else it is lost
-          register_regions(*on, *b->what, b->parts[device], *made);
+          register_regions(*on, *b->what, *part, *made);
       },
       [self = shared(this), device, opening = memory_[device].opening, b, made] {
         self->guarded([&] {
@@ -105,8 +106,8 @@ void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>
 
 void node::keep_keys(std::size_t device, owned_buffer& b, const registration& made, std::uint32_t opening) {
   // A part of the regions may be there though no key is: they have to be taken back all the same.
-  b.parts[device].opening = opening;
-  b.parts[device].complete = !made.lkeys.empty();
+  b.parts[device]->opening = opening;
+  b.parts[device]->complete = !made.lkeys.empty();
   for (std::size_t chunk = 0; chunk < b.what->chunks(); ++chunk) {
     const auto at = chunk * b.what->devices + device;
     b.what->lkeys.set(at, made.lkeys.empty() ? 0 : made.lkeys[chunk]);
@@ -170,6 +171,8 @@ void node::on_deadline(std::uint64_t token) {
   guarded([&] {
     if ((token & device_token) == 0)
       return try_deregister(token);
+    if (token == look_token)
+      return look_for_devices();
     const auto device = static_cast<std::size_t>(token & ~device_token);
     memory_[device].waits = false;
     reconcile(device);
@@ -203,8 +206,8 @@ void node::release_regions(const std::shared_ptr<owned_buffer>& b) {
     auto why = std::make_shared<base::error>(base::error{base::reason::none});
     env().run_slow(
         static_cast<std::uint32_t>(i),
-        [b, i, why] {
-          for (auto& region : b->parts[i].regions)
+        [part = b->parts[i], why] {
+          for (auto& region : part->regions)
             if (auto gone = region.destroy(); !gone) // of one that is gone already: nothing
               *why = gone.error();
         },

@@ -43,7 +43,7 @@ void node::reconcile(std::size_t device) {
   for (const auto& [id, b] : buffers_) {
     if (b->what->closing && wanted != 0)
       continue; // its deregistration sees to all devices
-    auto& part = b->parts[device];
+    auto& part = *b->parts[device];
     if (b->calls == 0 && !part.busy && part.opening == wanted && part.complete == (wanted != 0))
       continue;
     differs = true;
@@ -66,17 +66,17 @@ void node::reconcile(std::size_t device) {
 }
 
 void node::register_again(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
-  b->parts[device].busy = true;
+  b->parts[device]->busy = true;
   auto made = std::make_shared<registration>();
   env().run_slow(
       static_cast<std::uint32_t>(device),
-      [on = memory_[device].open, device, b, made] {
-        register_regions(*on, *b->what, b->parts[device], *made);
+      [on = memory_[device].open, part = b->parts[device], b, made] {
+        register_regions(*on, *b->what, *part, *made);
       },
       [self = shared(this), device, opening = memory_[device].opening, b, made] {
         self->guarded([&] {
           auto& d = self->memory_[device];
-          b->parts[device].busy = false;
+          b->parts[device]->busy = false;
           if (!b->what->closing)
             self->keep_keys(device, *b, *made, opening);
           if (made->failure.why != base::reason::none && opening == d.opening) {
@@ -98,17 +98,17 @@ void node::register_again(std::size_t device, const std::shared_ptr<owned_buffer
 /// Its regions stand in the way of closing the device, and nothing is posted on it any more. What other
 /// devices have registered stays as it is.
 void node::release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
-  b->parts[device].busy = true;
+  b->parts[device]->busy = true;
   auto refused = std::make_shared<bool>(false);
   env().run_slow(
       static_cast<std::uint32_t>(device),
-      [b, device, refused] {
-        for (auto& region : b->parts[device].regions)
+      [part = b->parts[device], refused] {
+        for (auto& region : part->regions)
           *refused = !region.destroy() || *refused;
       },
       [self = shared(this), device, b, refused] {
         self->guarded([&] {
-          b->parts[device].busy = false;
+          b->parts[device]->busy = false;
           if (*refused) // the device says what is left of it, if that lasts
             return self->look_again_at(device, retry_most / 10);
           self->keep_keys(device, *b, {}, 0);

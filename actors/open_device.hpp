@@ -22,13 +22,16 @@ struct probe_page {
   std::uint64_t landing[places] = {};
 };
 
+/// So many devices that appear after the start are taken in.
+inline constexpr std::size_t late_devices = 4;
+
 /// All that is needed to open a device, once or again.
 struct device_recipe {
   const verbs::provider* table = nullptr;
   std::string name;
   std::shared_ptr<probe_page> probe;
-  std::size_t number = 0; ///< of `devices`
-  std::size_t devices = 1;
+  std::size_t number = 0;  ///< of `devices`
+  std::size_t devices = 1; ///< that there may be, `late_devices` among them
   std::uint32_t cq_capacity = 0;
 
   /// The device's share of the places where probes land, one per QP.
@@ -42,8 +45,8 @@ struct device_recipe {
 /// actor and slow calls. Slow calls of one device run one at a time, so one that comes after close() finds
 /// the objects gone, and none finds them going.
 struct open_device {
-  /// Opens `handle` and makes what the data path needs. It is number `number` of `devices`. Blocks; not on a
-  /// lane.
+  /// Opens `handle` and makes what the data path needs. It is number `number` of `devices` that there may be.
+  /// Blocks; not on a lane.
   static base::expected<open_device> open(const verbs::provider& table, ibv_device* handle,
                                           std::shared_ptr<probe_page> probe, std::size_t number,
                                           std::size_t devices, std::uint32_t cq_capacity);

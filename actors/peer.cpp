@@ -26,6 +26,7 @@ caf::behavior peer::make_behavior() {
       on<rail_refused>(&peer::handle),  on<dial_started>(&peer::handle),
       on<cancel_buffer>(&peer::handle), on<snapshot_request>(&peer::handle),
       on<stop>(&peer::handle),          on<stopped>(&peer::handle),
+      on<device_added>(&peer::handle),
   };
 }
 

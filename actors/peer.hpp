@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace actor_rdma::actors {
@@ -76,6 +77,7 @@ private:
   static constexpr std::uint64_t refresh_due_token = UINT64_MAX;
 
   void handle(import_peer& m);
+  void handle(device_added& m);
   void handle(dial_started& m);
   void handle(link_opened& m);
   void handle(link_closed& m);
@@ -104,6 +106,7 @@ private:
   void answer_imports(const base::expected<peer_ref>& outcome);
   void send(bootstrap::body what);
   void make_endpoints();
+  void make_endpoint(std::size_t ours, std::size_t theirs);
 
   // work
   void pump();
@@ -145,6 +148,7 @@ private:
   bool refresh_again_ = false; ///< a key was refused after that ping had gone out
   deadline_id refresh_timer_ = deadline_id::none;
 
+  std::vector<std::pair<std::size_t, std::size_t>> rails_; ///< our device and the peer's, by endpoint
   std::vector<std::shared_ptr<endpoint>> endpoints_;
   std::vector<caf::actor> endpoint_handles_;
   std::map<std::uint32_t, std::size_t> by_number_;

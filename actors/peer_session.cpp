@@ -246,31 +246,52 @@ void peer::answer_imports(const base::expected<peer_ref>& outcome) {
     done(outcome);
 }
 
-/// One endpoint per rail. Devices are paired in order, so that every device of both sides has a rail.
+void peer::handle(device_added& m) {
+  where_.devices.push_back({m.object, m.handle, m.env});
+  if (!memory_ || stopping_)
+    return;
+  make_endpoints();
+  tell_endpoints(false);
+}
+
+/// One endpoint per rail. Devices are paired in order, so that every device of both sides has a rail, those
+/// that come later too.
 void peer::make_endpoints() {
   const auto ours = where_.devices.size();
   const auto theirs = memory_->published.devices.size();
-  for (auto i = endpoints_.size(); i < std::max(ours, theirs); ++i) {
-    const auto& dev = where_.devices[i % ours];
-    const auto& their = memory_->published.devices[i % theirs];
-    endpoint::place p;
-    p.name = fmt::format("{}/{}>{}/{}", config_.node, dev.object->name(), name_, their.device);
-    p.number = static_cast<std::uint32_t>(i + 1);
-    p.peer_device = their.device;
-    p.peer_device_number = static_cast<std::uint16_t>(i % theirs);
-    p.qps = config_.qps_per_endpoint;
-    for (std::uint32_t k = 0; k < config_.qps_per_endpoint; ++k) {
-      p.slots.push_back(queue_.add_slot(dev.object->number(), p.peer_device_number));
-      slots_.emplace_back();
-    }
-    p.self = where_.self;
-    p.channel = where_.channel;
-    p.owner = me();
-    p.device_handle = dev.handle;
-    by_number_[p.number] = i;
-    endpoints_.push_back(std::make_shared<endpoint>(*dev.env, config_, watch_, dev.object, std::move(p)));
-    endpoint_handles_.push_back(launch(endpoints_.back()));
+  const auto has = [&](auto which, std::size_t device) {
+    return std::any_of(rails_.begin(), rails_.end(), [&](const auto& r) { return r.*which == device; });
+  };
+  using rail = decltype(rails_)::value_type;
+  for (std::size_t i = 0; i < ours; ++i)
+    if (!has(&rail::first, i))
+      make_endpoint(i, i % theirs);
+  for (std::size_t i = 0; i < theirs; ++i)
+    if (!has(&rail::second, i))
+      make_endpoint(i % ours, i);
+}
+
+void peer::make_endpoint(std::size_t ours, std::size_t theirs) {
+  const auto& dev = where_.devices[ours];
+  const auto& their = memory_->published.devices[theirs];
+  endpoint::place p;
+  p.name = fmt::format("{}/{}>{}/{}", config_.node, dev.object->name(), name_, their.device);
+  p.number = static_cast<std::uint32_t>(endpoints_.size() + 1);
+  p.peer_device = their.device;
+  p.peer_device_number = static_cast<std::uint16_t>(theirs);
+  p.qps = config_.qps_per_endpoint;
+  for (std::uint32_t k = 0; k < config_.qps_per_endpoint; ++k) {
+    p.slots.push_back(queue_.add_slot(dev.object->number(), p.peer_device_number));
+    slots_.emplace_back();
   }
+  p.self = where_.self;
+  p.channel = where_.channel;
+  p.owner = me();
+  p.device_handle = dev.handle;
+  by_number_[p.number] = endpoints_.size();
+  rails_.emplace_back(ours, theirs);
+  endpoints_.push_back(std::make_shared<endpoint>(*dev.env, config_, watch_, dev.object, std::move(p)));
+  endpoint_handles_.push_back(launch(endpoints_.back()));
 }
 
 void peer::tell_endpoints(bool dead) {

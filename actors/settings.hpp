@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace actor_rdma::actors {
 
@@ -26,6 +27,8 @@ struct settings {
   bool remote_fence = true;
   base::duration remote_fence_timeout = std::chrono::milliseconds{1000};
   base::duration port_poll = std::chrono::milliseconds{100};
+  base::duration device_poll = std::chrono::milliseconds{2000}; ///< how often new devices are looked for
+  std::vector<std::string> only_devices;                        ///< by name; empty: all
   base::duration probe_deadline = std::chrono::milliseconds{200};
   base::duration rebuild_backoff_min = std::chrono::milliseconds{20};
   base::duration rebuild_backoff_max = std::chrono::milliseconds{500};

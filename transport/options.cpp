@@ -58,6 +58,7 @@ base::expected<void> validate(const options& o) {
            within_ms("drain_deadline_ms", o.drain_deadline, 1ms, 60s),
            within_ms("remote_fence_timeout_ms", o.remote_fence_timeout, 1ms, 600s),
            within_ms("port_poll_ms", o.port_poll, 1ms, 60s),
+           within_ms("device_poll_ms", o.device_poll, 10ms, 3600s),
            within_ms("rebuild_backoff_max_ms", o.rebuild_backoff_max, 1ms, 600s),
            within_ms("connect_deadline_ms", o.connect_deadline, 10ms, 600s),
            within_ms("reconnect_window_ms", o.reconnect_window, 1ms, 600s),

@@ -46,8 +46,9 @@ struct options {
   std::string name = "node"; ///< for people: in logs, events and the peer's messages
   fabric_kind fabric = fabric_kind::soft;
   soft_nic_options soft;
-  std::vector<std::string> devices; ///< only these; empty: all
-  std::string listen;               ///< "host:port", port 0 = any; empty: does not listen
+  /// Only these; empty: all, and those that appear later too (at most four, looked for every device_poll).
+  std::vector<std::string> devices;
+  std::string listen; ///< "host:port", port 0 = any; empty: does not listen
 
   std::uint32_t lanes = 0; ///< 0: max(1, min(4, cores/2 - 1))
   bool pin_lanes = false;
@@ -68,6 +69,7 @@ struct options {
   bool remote_fence = true;           ///< switched off only by the test which shows that it is needed
   base::duration remote_fence_timeout = std::chrono::milliseconds{1000};
   base::duration port_poll = std::chrono::milliseconds{100};
+  base::duration device_poll = std::chrono::milliseconds{2000};
   base::duration rebuild_backoff_max = std::chrono::milliseconds{500};
   base::duration connect_deadline =
       std::chrono::milliseconds{1500}; ///< of one attempt: verbs calls, peer's answer, probe

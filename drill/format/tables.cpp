@@ -136,6 +136,7 @@ const key_table<actors::settings>& settings_keys() {
       flag("remote_fence", &s::remote_fence),
       ms("remote_fence_timeout_ms", &s::remote_fence_timeout, 1, 600e3),
       ms("port_poll_ms", &s::port_poll, 1, 60e3),
+      ms("device_poll_ms", &s::device_poll, 10, 3600e3),
       ms("rebuild_backoff_max_ms", &s::rebuild_backoff_max, 1, 600e3),
       ms("connect_deadline_ms", &s::connect_deadline, 10, 600e3),
       ms("reconnect_window_ms", &s::reconnect_window, 1, 600e3),

@@ -102,7 +102,8 @@ base::expected<void> machine::build(const std::string& address) {
   auto probe = std::make_shared<actors::probe_page>();
   probe->incarnation = p.self;
   for (std::size_t i = 0; i < devices->size(); ++i) {
-    auto open = actors::open_device::open(verbs_, (*devices)[i], probe, i, devices->size(), 8192);
+    auto open = actors::open_device::open(verbs_, (*devices)[i], probe, i,
+                                          devices->size() + actors::late_devices, 8192);
     if (!open)
       return base::fail(open.error());
     p.devices.push_back(std::move(*open));

@@ -4,6 +4,7 @@
 #include "tests/sim/load.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -246,6 +247,49 @@ TEST_CASE("a device that cannot be released is reported and not opened again bef
   must_arrive(load, 2);
   CHECK(a.stop());
   CHECK(b.stop());
+}
+
+TEST_CASE("A-16: a device that appears after the start is taken in at both ends, with the memory of before") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto with_late = paced("a");
+    with_late.nics.assign(3, with_late.nic);
+    for (std::size_t i = 0; i < 3; ++i)
+      with_late.nics[i].name = "soft" + std::to_string(i);
+    with_late.nics[2].lost = true;
+    auto& a = c.add(with_late);
+    auto& b = c.add(paced("b"));
+    sim::load out(c, a, b, 256 * 1024, 32, 4);
+    sim::load in(c, b, a, 256 * 1024, 32, 4);
+    REQUIRE(out.connected());
+    REQUIRE(in.connected());
+    must_arrive(out, 1);
+    CHECK(state_of(c, "a/soft2").open_mrs == 0);
+    REQUIRE(c.fabric().set_lost("a/soft2", false));
+    c.world().run_for(4s);
+    CHECK(a.count(observe::event_kind::device_opened) == 1);
+    CHECK(in_state(a, "a/soft2", "ACTIVE"));
+    CHECK(state_of(c, "a/soft2").open_mrs == state_of(c, "a/soft1").open_mrs);
+    for (unsigned round = 2; round < 5; ++round) {
+      must_arrive(out, round);
+      must_arrive(in, round);
+    }
+    CHECK(state_of(c, "a/soft2").bytes_sent > 1'000'000);
+    REQUIRE(c.fabric().set_lost("a/soft2", true)); // like any other
+    c.world().run_for(100ms);
+    must_arrive(out, 5);
+    REQUIRE(c.fabric().set_lost("a/soft2", false));
+    c.world().run_for(2s);
+    CHECK(a.count(observe::event_kind::device_opened) == 2);
+    must_arrive(in, 6);
+    CHECK(a.stop());
+    CHECK(b.stop());
+    for (const auto& d : c.fabric().devices()) {
+      CHECK(d.open_qps == 0);
+      CHECK(d.open_mrs == 0);
+    }
+  }
 }
 
 TEST_CASE("EIO from a device that nobody said was lost proves nothing") {

@@ -34,6 +34,8 @@ actors::settings settings_of(const options& o) {
   s.remote_fence = o.remote_fence;
   s.remote_fence_timeout = o.remote_fence_timeout;
   s.port_poll = o.port_poll;
+  s.device_poll = o.device_poll;
+  s.only_devices = o.devices;
   s.rebuild_backoff_max = o.rebuild_backoff_max;
   s.connect_deadline = o.connect_deadline;
   s.reconnect_window = o.reconnect_window;
@@ -102,7 +104,8 @@ base::expected<std::vector<actors::open_device>> core::open_devices() {
   probe->incarnation = self_;
   std::vector<actors::open_device> open;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    auto d = actors::open_device::open(*table_, chosen[i], probe, i, chosen.size(), cq_entries);
+    auto d = actors::open_device::open(*table_, chosen[i], probe, i, chosen.size() + actors::late_devices,
+                                       cq_entries);
     if (!d)
       return base::fail(d.error());
     open.push_back(std::move(*d));

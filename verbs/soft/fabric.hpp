@@ -71,6 +71,7 @@ struct device_options {
   std::uint32_t mtu = 4096; ///< of the port, bytes: 256, 512, 1024, 2048 or 4096. No path MTU may exceed it.
   device_limits limits;
   std::vector<gid_row> gids; ///< of the port; empty: a table of its own
+  bool lost = false;         ///< not there at first, see set_lost()
 };
 
 struct fabric_options {
@@ -198,9 +199,8 @@ public:
   /// Packets that leave `device` from now on land `by` later, whatever became of their sender meanwhile; zero
   /// ends it.
   virtual base::expected<void> set_delay(std::string_view device, base::duration by) = 0;
-  /// Takes the device out of its host, or puts it back. Every open context of it gets DEVICE_FATAL, loses all
-  /// its objects (no byte of theirs moves any more) and answers EIO from then on to everything but closing;
-  /// it stays dead when the device is back. While it is out it is not listed, and cannot be opened (ENODEV).
+  /// Takes the device out of its host, or puts it back. Contexts of it get DEVICE_FATAL, lose all their
+  /// objects and are EIO for good, but for closing. While it is out it is not there to be opened.
   virtual base::expected<void> set_lost(std::string_view device, bool on) = 0;
   virtual base::expected<void> set_mode(std::string_view device, nic_mode mode) = 0;
   virtual base::expected<void> set_rate(std::string_view device, double gbit_s) = 0;
@@ -228,11 +228,9 @@ public:
   virtual base::expected<void> remove_rule(std::uint32_t id) = 0;
   virtual void clear_rules() = 0;
   virtual std::vector<rule_state> rules() const = 0;
-  /// Virtual time: how long the verbs since the last call would have taken because of rules, which nobody
-  /// waited for.
+  /// Virtual time: how long the verbs since the last call would have taken because of rules.
   virtual base::duration take_verb_delay() = 0;
-  /// Log entries with sequence number >= `from`; `next` is where to go on. The log is a ring: old entries are
-  /// lost.
+  /// Log entries from sequence number `from`; `next` is where to go on. It is a ring: old ones are lost.
   virtual std::vector<log_entry> read_log(std::uint64_t from, std::uint64_t& next) const = 0;
 };
 

@@ -50,6 +50,8 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
     write_gid(entry, i, std::nullopt);
   for (const auto& row : options.gids.empty() ? default_gid_table(*index) : options.gids)
     write_gid(entry, row.index, row);
+  if (options.lost)
+    entry.loss_seq.store(1, std::memory_order_relaxed);
   entry.used.store(1, std::memory_order_release);
 
   std::unique_ptr<soft_device> device{new soft_device{rt, *index, options.limits}};
