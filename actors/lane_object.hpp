@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -55,10 +56,19 @@ protected:
       on_fault("unknown exception");
     }
   }
-  /// A handler of messages of type M that cannot throw into CAF.
+  /// A handler of messages of type M that cannot throw into CAF. If it throws, and the message carries what
+  /// somebody waits for, `salvage` sees to what the handler has left in it.
   template <class M, class Self>
-  auto on(void (Self::*member)(M&)) {
-    return [this, member](M& message) { guarded([&] { (static_cast<Self*>(this)->*member)(message); }); };
+  auto on(void (Self::*member)(M&), std::type_identity_t<void (Self::*)(M&)> salvage = nullptr) {
+    return [this, member, salvage](M& message) {
+      bool good = false;
+      guarded([&] {
+        (static_cast<Self*>(this)->*member)(message);
+        good = true;
+      });
+      if (!good && salvage != nullptr)
+        guarded([&] { (static_cast<Self*>(this)->*salvage)(message); });
+    };
   }
 
 private:

@@ -18,14 +18,22 @@ peer::~peer() = default;
 
 caf::behavior peer::make_behavior() {
   return {
-      on<submit>(&peer::handle),        on<ended>(&peer::handle),
-      on<suspected>(&peer::handle),     on<slot_state_changed>(&peer::handle),
-      on<cancel>(&peer::handle),        on<remote_fence_settled>(&peer::handle),
-      on<control>(&peer::handle),       on<link_opened>(&peer::handle),
-      on<link_closed>(&peer::handle),   on<import_peer>(&peer::handle),
-      on<rail_refused>(&peer::handle),  on<dial_started>(&peer::handle),
-      on<cancel_buffer>(&peer::handle), on<snapshot_request>(&peer::handle),
-      on<stop>(&peer::handle),          on<stopped>(&peer::handle),
+      on<submit>(&peer::handle, &peer::salvage),
+      on<ended>(&peer::handle),
+      on<suspected>(&peer::handle),
+      on<slot_state_changed>(&peer::handle),
+      on<cancel>(&peer::handle),
+      on<remote_fence_settled>(&peer::handle),
+      on<control>(&peer::handle),
+      on<link_opened>(&peer::handle),
+      on<link_closed>(&peer::handle),
+      on<import_peer>(&peer::handle),
+      on<rail_refused>(&peer::handle),
+      on<dial_started>(&peer::handle),
+      on<cancel_buffer>(&peer::handle),
+      on<snapshot_request>(&peer::handle),
+      on<stop>(&peer::handle),
+      on<stopped>(&peer::handle),
       on<device_added>(&peer::handle),
   };
 }
@@ -59,7 +67,7 @@ void peer::on_deadline(std::uint64_t token) {
 // -- batches --------------------------------------------------------------------------------------
 
 void peer::handle(submit& m) {
-  auto batch = std::move(m.batch);
+  const auto& batch = m.batch;
   queue_.submit(batch);
   if (batch->transfers().empty())
     return data_in_place(batch);
@@ -71,6 +79,21 @@ void peer::handle(submit& m) {
     return stop_batch(batch, transfer_status::failed, base::reason::peer_dead);
   arm_batch(*batch, std::min(batch->deadline, batch->submitted + config_.stuck_after));
   pump();
+}
+
+/// The batch ends, as far as it got: nobody else knows of it.
+void peer::salvage(submit& m) {
+  const auto& batch = m.batch;
+  if (batch->done())
+    return;
+  if (batch->transfers().empty())
+    return outbox_.find(batch->serial) == batch
+               ? outbox_.give_up(*batch, base::reason::internal)
+               : notice_ended(batch, notice_status::lost, base::reason::internal, 0);
+  if (queue_.find(batch->serial) != batch)
+    queue_.submit(batch);
+  if (queue_.find(batch->serial) == batch) // else its source is barred
+    stop_batch(batch, transfer_status::failed, base::reason::internal);
 }
 
 void peer::arm_batch(batch_state& batch, base::time_point when) {

@@ -83,6 +83,7 @@ private:
   void handle(link_closed& m);
   void handle(control& m);
   void handle(submit& m);
+  void salvage(submit& m);
   void handle(cancel& m);
   void handle(cancel_buffer& m);
   void handle(ended& m);

@@ -16,9 +16,11 @@ qp::~qp() = default;
 
 caf::behavior qp::make_behavior() {
   return {
-      on<post>(&qp::handle),        on<qp_begin>(&qp::handle),        on<qp_connect>(&qp::handle),
-      on<qp_hold>(&qp::handle),     on<qp_fence>(&qp::handle),        on<qp_probe>(&qp::handle),
-      on<fence_batch>(&qp::handle), on<qp_rail_answers>(&qp::handle), on<snapshot_request>(&qp::handle),
+      on<post>(&qp::handle, &qp::salvage), on<qp_begin>(&qp::handle),
+      on<qp_connect>(&qp::handle),         on<qp_hold>(&qp::handle),
+      on<qp_fence>(&qp::handle),           on<qp_probe>(&qp::handle),
+      on<fence_batch>(&qp::handle),        on<qp_rail_answers>(&qp::handle),
+      on<snapshot_request>(&qp::handle),
   };
 }
 

@@ -69,6 +69,7 @@ private:
 
   // messages
   void handle(post& m);
+  void salvage(post& m);
   void handle(qp_begin& m);
   void handle(qp_connect& m);
   void handle(qp_hold& m);

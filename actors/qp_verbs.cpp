@@ -150,13 +150,9 @@ void qp::probe_ended(ibv_wc_status status) {
 // -- posting --------------------------------------------------------------------------------------
 
 void qp::handle(post& m) {
-  auto c = std::move(m.slices);
-  if (machine_.state() != qp_state::active || c->generation != generation_ || c->count > ledger_.room()) {
-    for (std::size_t i = 0; i < c->count; ++i)
-      c->slices[i].end = wr_end::unposted;
-    caf::anon_send(where_.peer, ended{std::move(c)});
-    return;
-  }
+  const auto* const c = m.slices.get();
+  if (machine_.state() != qp_state::active || c->generation != generation_ || c->count > ledger_.room())
+    return salvage(m);
   const auto now = env().now();
   if (ledger_.empty())
     start_stall_clock();
@@ -184,11 +180,20 @@ void qp::handle(post& m) {
     wr.wr.rdma.remote_addr = s.item->remote + s.offset;
     wr.wr.rdma.rkey = s.rkey;
   }
-  chunks_.give(std::move(c));
+  chunks_.give(std::move(m.slices));
   ibv_send_wr* bad = nullptr;
   const auto error = ::ibv_post_send(born_->pair.get(), wrs_, &bad);
   if (error != 0) [[unlikely]]
     refused_post(error, n, bad);
+}
+
+/// Slices that the ledger does not have go back as they came.
+void qp::salvage(post& m) {
+  if (!m.slices)
+    return;
+  for (std::size_t i = 0; i < m.slices->count; ++i)
+    m.slices->slices[i].end = wr_end::unposted;
+  caf::anon_send(where_.peer, ended{std::move(m.slices)});
 }
 
 /// The device took the chain up to `bad`. What it took may be unsignalled, so the QP is fenced to learn its

@@ -24,6 +24,8 @@ sim_lane::sim_lane(sim_world& world, std::string name, std::uint64_t seed)
     : world_(world), name_(std::move(name)), random_(seed) {}
 
 deadline_id sim_lane::arm(base::time_point when, deadline_sink& sink, std::uint64_t token) {
+  if (world_.arming)
+    world_.arming();
   const auto id = next_timer_++;
   timers_[{when, id}] = armed{&sink, token};
   armed_at_[id] = when;

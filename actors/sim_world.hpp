@@ -66,6 +66,8 @@ public:
   /// How much longer than usual the slow call that has just run would take, asked once before and once after
   /// it; none if it is not set. Its end comes so much later, and what is behind it on its queue begins then.
   std::function<base::duration()> take_slow_time;
+  /// Called before each deadline is armed, if it is set; what it throws leaves arm().
+  std::function<void()> arming;
   void add_source(std::shared_ptr<sim_source> source) { sources_.push_back(std::move(source)); }
   /// Runs `action` at virtual time `at`: faults, submissions.
   void at(base::time_point at, std::function<void()> action);
