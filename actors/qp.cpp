@@ -26,8 +26,7 @@ caf::behavior qp::make_behavior() {
 
 void qp::on_fault(const std::string& what) {
   note(observe::event_kind::internal_fault, what, 0, base::level::error);
-  if (!is_idle())
-    raise(qp_event::fence, "internal fault: " + what);
+  raise(qp_event::fence, "internal fault: " + what); // also of an attempt that had not begun: its end is told
 }
 
 // -- messages -------------------------------------------------------------------------------------
