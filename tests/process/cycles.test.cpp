@@ -88,6 +88,7 @@ options node(const std::shared_ptr<verbs::soft::fabric>& net, const char* name) 
   o.soft.private_fabric = net;
   o.soft.host = name;
   o.soft.devices = 2;
+  o.device_poll = std::chrono::hours{1}; // the first look starts a thread, which is nothing that a cycle left
   return o;
 }
 
