@@ -22,12 +22,12 @@ public:
 };
 
 struct device_rig {
-  device_rig() {
+  explicit device_rig(const verbs::soft::device_options& nic = {}) {
     verbs::soft::fabric_options o;
     o.clock = &world.clock();
     fabric = *verbs::soft::fabric::open(o);
     world.add_source(std::make_shared<fabric_events>(fabric));
-    host = std::move(*fabric->attach("h", {verbs::soft::device_options{}}));
+    host = std::move(*fabric->attach("h", {nic}));
     const auto handles = *host->verbs().list_devices();
     auto parts =
         open_device::open(host->verbs(), handles.front(), std::make_shared<probe_page>(), 0, 1, 1024);

@@ -103,6 +103,7 @@ private:
   }
   void begin();
   void fit_to_room();
+  void give_up_incomplete();
   void numbers_ready();
   void on_message(const bootstrap::accept& m);
   void on_message(const bootstrap::rebuilt& m);
@@ -147,6 +148,7 @@ private:
   recorded_machine<endpoint_machine> machine_;
   std::string cause_;
   std::string last_refusal_;               ///< the peer's words, since a QP was usable last
+  std::string attempt_failure_;            ///< why a QP could not be connected, the last reason
   std::vector<std::string> failures_told_; ///< reasons that the log has heard since then
 
   std::vector<member> members_;

@@ -79,7 +79,7 @@ void endpoint::numbers_ready() {
   }
   if (!std::all_of(members_.begin(), members_.end(),
                    [](const auto& q) { return q.left_out || q.created.has_value(); }))
-    return;
+    return give_up_incomplete();
   bootstrap::connect c;
   c.endpoint = where_.number;
   c.local = local_toward(publishes_the_device() ? memory_->published.devices[where_.peer_device_number]

@@ -48,8 +48,22 @@ void endpoint::fail_attempt(member& q, const std::string& why) {
     note_failure(q, why);
   back_off(q);
   ++q.failures;
+  attempt_failure_ = why;
   raise(endpoint_event::attempt_failed, why);
+  give_up_incomplete();
   schedule_retry();
+}
+
+/// A first connect takes all QPs together. When each was made or has failed, and one has failed, those that
+/// were made would wait for it until their deadline, and would tell of nothing but that.
+void endpoint::give_up_incomplete() {
+  const auto under_way = [](const member& q) { return !q.left_out && !q.idle; };
+  if (established_ || std::any_of(members_.begin(), members_.end(),
+                                  [&](const member& q) { return under_way(q) && (!q.created || q.ending); }))
+    return;
+  for (auto& q : members_)
+    if (under_way(q))
+      fence(q, attempt_failure_);
 }
 
 /// Unlimited patience, but never in a hurry, and not all at once with other endpoints.

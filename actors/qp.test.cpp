@@ -20,7 +20,7 @@ constexpr std::uint32_t probe_position = 0xffffffff;
 
 /// A QP whose peer never answers, and an endpoint that only listens to it.
 struct rig : device_rig {
-  rig() {
+  explicit rig(const verbs::soft::device_options& nic = {}) : device_rig(nic) {
     endpoint = world.system().spawn([this](caf::event_based_actor*) -> caf::behavior {
       return {[this](qp_report& m) { reports.push_back(m); }};
     });
@@ -69,6 +69,19 @@ struct rig : device_rig {
 };
 
 } // namespace
+
+TEST_CASE("I-11: a QP that cannot be made says so in the verb's words and with the limits") {
+  verbs::soft::device_options nic;
+  nic.limits.max_qp = 0;
+  rig r(nic);
+  caf::anon_send(r.actor, qp_begin{1});
+  r.world.run_for(5ms);
+  REQUIRE(r.count(qp_step::failed) == 1);
+  const auto& why = r.reports.back().cause;
+  CHECK(why.find("ibv_create_qp") != std::string::npos);
+  CHECK(why.find("with 257 send WRs, limits of the device: max_qp 0, max_qp_wr 16384 (device soft0): "
+                 "Cannot allocate memory") != std::string::npos);
+}
 
 TEST_CASE("a completion that an earlier generation left behind is not taken for one of the present QP") {
   rig r;

@@ -62,6 +62,10 @@ void make_qp(const open_device& on, std::uint32_t depth, qp_incarnation& out) {
   auto made = verbs::queue_pair::create(on.pd, init);
   if (!made) {
     out.failure = made.error();
+    out.failure.what += fmt::format(" with {} send WRs", depth);
+    if (const auto limits = on.ctx.query_device())
+      out.failure.what +=
+          fmt::format(", limits of the device: max_qp {}, max_qp_wr {}", limits->max_qp, limits->max_qp_wr);
     return;
   }
   out.pair = std::move(*made);
