@@ -25,7 +25,7 @@ std::string file_of(const std::string& fabric) {
 
 /// A fabric with one process, which is killed.
 std::string killed_fabric() {
-  const auto name = unique_fabric();
+  auto name = unique_fabric();
   peer_process only{name, "only", "immediate", "private"};
   (void)only.where();
   only.kill();
