@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-sim::node_options with_qps(const char* name, std::vector<std::uint32_t> most) {
+sim::node_options with_qps(const char* name, const std::vector<std::uint32_t>& most) {
   sim::node_options o;
   o.name = name;
   for (const auto n : most) {
