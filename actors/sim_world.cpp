@@ -73,8 +73,10 @@ void sim_world::freeze(const lane_env& lane, bool on) {
 void sim_world::kill(const lane_env& lane) {
   freeze(lane, false);
   auto& it = known(lane);
-  it.end_actors();
+  // What its actors do while they end may launch others, arm deadlines and ask for slow calls: all that goes
+  // as well, since what it refers to goes with the process.
   for (bool some = true; some;) {
+    it.end_actors();
     some = false;
     for (std::size_t i = 0; i < jobs_->jobs.size() && !some; ++i)
       if (lane_of(*jobs_->jobs[i]) == &lane) {
