@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,8 +92,12 @@ bool start(worker& w, const std::vector<task>& tasks, std::size_t step, runner& 
     return false;
   std::cout.flush();
   std::cerr.flush();
+  const auto parent = ::getpid();
   w.pid = ::fork();
   if (w.pid == 0) {
+    // A run that nobody waits for any more must not go on.
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent)
+      ::_exit(1);
     ::close(ends[0]);
     for (const auto& o : others)
       if (o.fd >= 0)
