@@ -54,6 +54,10 @@ struct rig : device_rig {
     caf::anon_send(actor, c);
     world.run_for(5ms);
   }
+  void fence(const char* cause) {
+    caf::anon_send(actor, qp_fence{cause, false});
+    world.run_for(5ms);
+  }
   void complete(std::uint16_t generation, ibv_wc_status status) {
     ibv_wc wc{};
     wc.wr_id = pack({0, generation, probe_position});
@@ -86,8 +90,7 @@ TEST_CASE("I-11: a QP that cannot be made says so in the verb's words and with t
 TEST_CASE("a completion that an earlier generation left behind is not taken for one of the present QP") {
   rig r;
   r.attempt(1);
-  caf::anon_send(r.actor, qp_fence{"it took too long", false});
-  r.world.run_for(5ms);
+  r.fence("it took too long");
   CHECK(r.count(qp_step::failed) == 1);
   r.attempt(2);
   r.complete(1, IBV_WC_WR_FLUSH_ERR); // late
@@ -100,8 +103,7 @@ TEST_CASE("a completion that an earlier generation left behind is not taken for 
 TEST_CASE("the completion of a probe that was given up does not end its attempt once more") {
   rig r;
   r.attempt(1);
-  caf::anon_send(r.actor, qp_fence{"it took too long", false});
-  r.world.run_for(5ms);
+  r.fence("it took too long");
   CHECK(r.count(qp_step::failed) == 1);
   r.complete(1, IBV_WC_WR_FLUSH_ERR); // no new attempt has begun yet
   CHECK(r.count(qp_step::failed) == 1);
@@ -111,15 +113,13 @@ TEST_CASE("the completion of a probe that was given up does not end its attempt 
 TEST_CASE("a fence that crossed the report of its QP's end does not fail the attempt that follows") {
   rig r;
   r.attempt(1);
-  caf::anon_send(r.actor, qp_fence{"retired by the peer", false});
-  r.world.run_for(5ms);
+  r.fence("retired by the peer");
   REQUIRE(r.count(qp_step::failed) == 1);
   caf::anon_send(r.actor, qp_fence{"the peer made a new QP", false}); // meant for the first
   caf::anon_send(r.actor, qp_begin{2});
   r.world.run_for(5ms);
   CHECK(r.count(qp_step::failed) == 1);
   CHECK(r.count(qp_step::created) == 2);
-  caf::anon_send(r.actor, qp_fence{"of the second", false});
-  r.world.run_for(5ms);
+  r.fence("of the second");
   CHECK(r.count(qp_step::failed) == 2);
 }

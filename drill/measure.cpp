@@ -3,6 +3,7 @@
 #include "drill/measure.hpp"
 
 #include "drill/checks/expectations.hpp"
+#include "drill/checks/statistics.hpp"
 #include "drill/judge.hpp"
 #include "drill/pool.hpp"
 #include "drill/real/real_runner.hpp"
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -82,20 +82,14 @@ row in_real_time(const scenario& s, const measure_wishes& w, std::ostream& outpu
   return r;
 }
 
-/// Nearest rank.
-double at_rank(std::vector<double> values, double p) {
-  std::sort(values.begin(), values.end());
-  const auto n = static_cast<double>(values.size());
-  return values[static_cast<std::size_t>(std::clamp(std::ceil(p / 100 * n), 1.0, n)) - 1];
-}
-
 std::string cell(const row& r, std::size_t column) {
   if (!expectation(*r.what, columns[column]))
     return "-";
   const auto& v = r.values[column];
   if (v.empty())
     return "none";
-  auto text = fmt::format("{:.1f} / {:.1f} / {:.1f}", at_rank(v, 50), at_rank(v, 99), at_rank(v, 100));
+  auto text =
+      fmt::format("{:.1f} / {:.1f} / {:.1f}", *percentile(v, 50), *percentile(v, 99), *percentile(v, 100));
   if (v.size() < r.runs)
     text += fmt::format(" (in {})", v.size());
   return text;
@@ -107,10 +101,10 @@ nlohmann::json to_json(const row& r, bool real) {
   for (std::size_t i = 0; i < columns.size(); ++i)
     if (const auto& v = r.values[i]; !v.empty())
       j[columns[i]] = {{"runs", v.size()},
-                       {"p50", at_rank(v, 50)},
-                       {"p95", at_rank(v, 95)},
-                       {"p99", at_rank(v, 99)},
-                       {"max", at_rank(v, 100)}};
+                       {"p50", *percentile(v, 50)},
+                       {"p95", *percentile(v, 95)},
+                       {"p99", *percentile(v, 99)},
+                       {"max", *percentile(v, 100)}};
   return j;
 }
 

@@ -118,6 +118,8 @@ recovery recovery_from(const run_facts& facts, std::size_t fault, const std::str
 }
 
 bool is_void(const run_facts& facts, std::size_t fault, const std::string& traffic) {
+  if (facts.machine_gaps.empty())
+    return false;
   const auto zero = moment_of(facts, fault, false);
   if (!zero)
     return false;

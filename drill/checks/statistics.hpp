@@ -12,7 +12,8 @@
 namespace actor_rdma::drill {
 
 /// Nearest rank; nothing of nothing.
-inline std::optional<base::duration> percentile(std::vector<base::duration> values, double p) {
+template <class T>
+std::optional<T> percentile(std::vector<T> values, double p) {
   if (values.empty())
     return std::nullopt;
   const auto n = static_cast<double>(values.size());

@@ -41,6 +41,15 @@ void must_arrive(sim::load& load, unsigned round) {
   CHECK(load.arrived(round));
 }
 
+void leave_nothing(sim::cluster& c, sim::machine& a, sim::machine& b) {
+  CHECK(a.stop());
+  CHECK(b.stop());
+  for (const auto& d : c.fabric().devices()) {
+    CHECK(d.open_qps == 0);
+    CHECK(d.open_mrs == 0);
+  }
+}
+
 } // namespace
 
 TEST_CASE("A-16: a lost device is released whole while the node goes on, and opened again when it is back") {
@@ -78,12 +87,7 @@ TEST_CASE("A-16: a lost device is released whole while the node goes on, and ope
       must_arrive(load, round);
     CHECK(state_of(c, "a/soft0").bytes_sent > carried + 64 * 1024);
     a.deregister(more);
-    CHECK(a.stop());
-    CHECK(b.stop());
-    for (const auto& d : c.fabric().devices()) {
-      CHECK(d.open_qps == 0);
-      CHECK(d.open_mrs == 0);
-    }
+    leave_nothing(c, a, b);
   }
 }
 
@@ -219,12 +223,7 @@ TEST_CASE("a node is stopped at any moment of a device's way out and back, and l
     if (seed % 4 != 0)
       REQUIRE(c.fabric().set_lost("a/soft0", false));
     c.world().run_for(std::chrono::microseconds{seed * 7919 % 60'000});
-    CHECK(a.stop());
-    CHECK(b.stop());
-    for (const auto& d : c.fabric().devices()) {
-      CHECK(d.open_qps == 0);
-      CHECK(d.open_mrs == 0);
-    }
+    leave_nothing(c, a, b);
   }
 }
 
@@ -283,12 +282,7 @@ TEST_CASE("A-16: a device that appears after the start is taken in at both ends,
     c.world().run_for(2s);
     CHECK(a.count(observe::event_kind::device_opened) == 2);
     must_arrive(in, 6);
-    CHECK(a.stop());
-    CHECK(b.stop());
-    for (const auto& d : c.fabric().devices()) {
-      CHECK(d.open_qps == 0);
-      CHECK(d.open_mrs == 0);
-    }
+    leave_nothing(c, a, b);
   }
 }
 
