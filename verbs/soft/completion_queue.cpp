@@ -36,30 +36,33 @@ soft_cq::~soft_cq() {
 }
 
 int soft_cq::retire(bool forced) {
-  if (users.load() != 0)
-    return EBUSY; // a forced close found a stopped process inside one of its queue pairs
+  if (!forced && users.load() != 0)
+    return EBUSY;
   rt_.remove(static_cast<const watched&>(*this));
+  soft_channel* notified = nullptr;
   {
     std::lock_guard lock{mutex_};
     is_ending_ = true;
+    notified = static_cast<soft_channel*>(channel);
   }
   end_holds();
   context_.async_events().drop(async_events);
-  auto* const notified = static_cast<soft_channel*>(channel);
   if (notified != nullptr)
     notified->events.drop(channel_events);
   if (!forced) {
     async_events.wait();
     channel_events.wait();
   }
+  if (users.load() != 0)
+    return EBUSY; // a forced close found a stopped process inside one of its queue pairs
+  std::lock_guard lock{mutex_};
+  if (std::exchange(has_ended_, true))
+    return 0; // a verb and the loss of the device have met
+  channel = nullptr;
   if (notified != nullptr)
     notified->users.fetch_sub(1);
-  std::lock_guard lock{mutex_};
-  channel = nullptr;
-  if (!std::exchange(has_ended_, true)) {
-    context_.device().allowances().cqs.give(1);
-    release_completion_queue(rt_.tables(), index_);
-  }
+  context_.device().allowances().cqs.give(1);
+  release_completion_queue(rt_.tables(), index_);
   return 0;
 }
 
@@ -153,6 +156,8 @@ void soft_cq::raise_error() {
 void soft_cq::collect() {
   auto& t = rt_.tables();
   std::lock_guard lock{mutex_};
+  if (is_ending_)
+    return; // who looks now was lent it before; its entry may be another one's by now
   for (auto at = take_arrivals(t, entry_); at != 0;) {
     auto& slot = slot_at(t, at);
     const auto next = slot.next.load(std::memory_order_relaxed);

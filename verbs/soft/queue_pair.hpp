@@ -71,8 +71,8 @@ public:
   }
   /// A rule: its next reset or its end leaves its completions, and flushes what is outstanding.
   void leave_completions();
-  /// Somebody asked for an event of this queue pair, or of its completion queue.
-  void raise_on_demand(ibv_event_type type, std::uint32_t times);
+  /// Somebody asked for an event of queue pairs of this device, or of their completion queues.
+  void raise_on_demand(ibv_event_type type, std::uint32_t device, std::uint32_t times);
 
   // -- receives: called by the completion queue with its lock
 
@@ -87,7 +87,6 @@ public:
   void acknowledge_async_event() { async_events_.acknowledge(1); }
   [[nodiscard]] tier_counts tier_use();
   [[nodiscard]] bool may_be_ruled() const noexcept { return context_.rt().rules().epoch() != 0; }
-  [[nodiscard]] std::uint32_t device_index() const noexcept { return context_.device().index(); }
 
 private:
   friend class packet;

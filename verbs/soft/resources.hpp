@@ -78,8 +78,9 @@ private:
   const device_limits limits_;
   device_allowances allowances_;
   std::mutex mutex_;
-  std::vector<std::shared_ptr<soft_context>> open_;
-  std::vector<std::shared_ptr<soft_context>> closed_; // over objects that the application may still hold
+  // Nobody else owns a context, the engine neither: it points into the device.
+  std::vector<std::unique_ptr<soft_context>> open_;
+  std::vector<std::unique_ptr<soft_context>> closed_; // over objects that the application may still hold
 };
 
 /// An async event and where its acknowledgement is counted.
@@ -103,6 +104,7 @@ private:
   runtime& rt_;
   const std::uint32_t index_;
   const std::uint32_t device_;
+  std::mutex mutex_; // a verb and the loss of the device may meet
   bool released_ = false;
 };
 
@@ -115,7 +117,7 @@ public:
 };
 
 /// `verbs_context` is what the inlines of <infiniband/verbs.h> expect around an extended ibv_context.
-class soft_context : public verbs_context, public std::enable_shared_from_this<soft_context> {
+class soft_context : public verbs_context {
 public:
   explicit soft_context(soft_device& device);
   ~soft_context();
@@ -146,6 +148,7 @@ public:
   [[nodiscard]] async_queue& async_events() noexcept { return async_events_; }
   /// Turns changes of the port's state and addresses since the last call into events.
   void check_port();
+  /// One at a time: when it returns nobody else is at it either.
   [[nodiscard]] int retire_objects();
   [[nodiscard]] bool owns_any();
   /// Whether the device was lost since it was opened: what was made of it is dead, and stays so when the
@@ -172,7 +175,7 @@ private:
   std::uint32_t seen_lid_epoch_;
   const std::uint32_t born_at_loss_seq_;
   std::atomic<bool> dead_{false};
-  std::mutex dying_;
+  std::mutex retiring_;
 };
 
 } // namespace actor_rdma::verbs::soft

@@ -157,7 +157,8 @@ void runtime::add(soft_context& context) {
 }
 
 void runtime::remove(soft_context& context) noexcept {
-  std::lock_guard lock{mutex_};
+  std::unique_lock lock{mutex_};
+  one_has_died_.wait(lock, [&] { return std::find(dying_.begin(), dying_.end(), &context) == dying_.end(); });
   std::erase(contexts_, &context);
 }
 
@@ -240,6 +241,27 @@ bool runtime::needs_attention() const noexcept {
                                      seen_epoch_.load(std::memory_order_relaxed));
 }
 
+void runtime::look_at_ports() {
+  std::unique_lock lock{mutex_};
+  for (auto* const context : contexts_)
+    if (!context->is_dead() && !context->outlived_its_device())
+      context->check_port();
+  // One at a time, as the others may be closed meanwhile. Who closes this one waits: see remove().
+  const auto has_to_die = [](const soft_context* c) { return !c->is_dead() && c->outlived_its_device(); };
+  for (;;) {
+    const auto next = std::find_if(contexts_.begin(), contexts_.end(), has_to_die);
+    if (next == contexts_.end())
+      return;
+    auto& context = **next;
+    dying_.push_back(&context);
+    lock.unlock();
+    (void)context.die();
+    lock.lock();
+    std::erase(dying_, &context);
+    one_has_died_.notify_all();
+  }
+}
+
 void runtime::attend(nanos now) {
   if (!needs_attention())
     return;
@@ -248,9 +270,8 @@ void runtime::attend(nanos now) {
   const bool has_atomics = process_->atomics.exchange(0, std::memory_order_seq_cst) != 0;
   const auto epoch = segment_.get().head.change_epoch.load(std::memory_order_seq_cst);
   const bool has_changes = seen_epoch_.exchange(epoch, std::memory_order_relaxed) != epoch;
-  std::vector<std::shared_ptr<soft_qp>> qps;
+  lent_qps qps;
   std::vector<std::shared_ptr<packet>> stalled;
-  std::vector<std::shared_ptr<soft_context>> outlived;
   lent_objects objects;
   {
     std::lock_guard lock{mutex_};
@@ -259,21 +280,11 @@ void runtime::attend(nanos now) {
         qps.push_back(qp);
     if (has_arrivals || has_changes)
       objects = watched_;
-    if (has_changes) {
+    if (has_changes)
       stalled.swap(stalled_);
-      for (auto* const context : contexts_) {
-        if (context->is_dead())
-          continue;
-        if (!context->outlived_its_device())
-          context->check_port();
-        else if (auto held = context->weak_from_this().lock()) // else somebody is closing it
-          outlived.push_back(std::move(held));
-      }
-    }
   }
-  for (const auto& context : outlived)
-    (void)context->die();
   if (has_changes) {
+    look_at_ports();
     timed_rules_.look(*this);
     raise_on_demand(qps, objects);
   }

@@ -14,6 +14,7 @@
 #include "verbs/soft/timeline.hpp"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -90,6 +91,7 @@ public:
   void add(std::uint32_t index, const std::shared_ptr<soft_qp>& qp);
   void remove_qp(std::uint32_t index) noexcept;
   void add(soft_context& context);
+  /// Waits while the engine is at it: afterwards nobody looks at it, nor at its device.
   void remove(soft_context& context) noexcept;
   void add(const std::shared_ptr<watched>& what);
   void remove(const watched& what) noexcept;
@@ -133,9 +135,12 @@ public:
 
 private:
   class late_event;
+  // What attend() looks at without the lock. These objects may outlive their context and device meanwhile:
+  // they have to find out, under their own locks, that they were retired, before they touch either.
   using lent_qps = std::vector<std::shared_ptr<soft_qp>>;
   using lent_objects = std::vector<std::shared_ptr<watched>>;
   void raise_on_demand(const lent_qps& qps, const lent_objects& objects);
+  void look_at_ports();
 
   segment segment_;
   const base::clock_source* clock_;
@@ -153,6 +158,8 @@ private:
   base::rng random_;
   std::map<std::uint32_t, std::shared_ptr<soft_qp>> qps_;
   std::vector<soft_context*> contexts_;
+  std::vector<const soft_context*> dying_; // somebody is at them without the lock
+  std::condition_variable one_has_died_;
   std::vector<std::shared_ptr<watched>> watched_;
   lines_t lines_;
   std::atomic<std::uint64_t> lines_version_{1};

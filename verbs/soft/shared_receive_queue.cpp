@@ -87,8 +87,8 @@ void soft_srq::raise_on_demand(ibv_event_type type, std::uint32_t device, std::u
 }
 
 int soft_srq::retire(bool forced) {
-  if (users.load() != 0)
-    return EBUSY; // a forced close found a stopped process inside one of its queue pairs
+  if (!forced && users.load() != 0)
+    return EBUSY;
   rt_.remove(static_cast<const watched&>(*this));
   {
     std::lock_guard lock{mutex_};
@@ -97,6 +97,8 @@ int soft_srq::retire(bool forced) {
   context_.async_events().drop(async_events);
   if (!forced)
     async_events.wait();
+  if (users.load() != 0)
+    return EBUSY; // a forced close found a stopped process inside one of its queue pairs
   std::lock_guard lock{mutex_};
   if (std::exchange(has_ended_, true))
     return 0;

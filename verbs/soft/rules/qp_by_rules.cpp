@@ -118,9 +118,9 @@ std::optional<cqe_hold> soft_qp::rule_receive(completion& c, nanos now) {
   return fate.hold;
 }
 
-void soft_qp::raise_on_demand(ibv_event_type type, std::uint32_t times) {
+void soft_qp::raise_on_demand(ibv_event_type type, std::uint32_t device, std::uint32_t times) {
   std::lock_guard lock{mutex_};
-  if (retired_)
+  if (retired_ || device != context_.device().index())
     return;
   switch (subject_of(type)) {
   case event_subject::queue_pair:
@@ -128,13 +128,13 @@ void soft_qp::raise_on_demand(ibv_event_type type, std::uint32_t times) {
       raise(type);
     break;
   case event_subject::completion_queue:
-    send_cq_.raise_on_demand(type, device_index(), times);
+    send_cq_.raise_on_demand(type, device, times);
     if (&recv_cq_ != &send_cq_)
-      recv_cq_.raise_on_demand(type, device_index(), times);
+      recv_cq_.raise_on_demand(type, device, times);
     break;
   case event_subject::shared_receive_queue:
     if (srq_ != nullptr)
-      srq_->raise_on_demand(type, device_index(), times);
+      srq_->raise_on_demand(type, device, times);
     break;
   case event_subject::device: break;
   }

@@ -97,8 +97,8 @@ void runtime::raise_on_demand(const lent_qps& qps, const lent_objects& objects) 
       continue;
     }
     for (const auto& qp : qps)
-      if (qp->device_index() == wanted.device && (wanted.qp_num == 0 || wanted.qp_num == qp->qp_num))
-        qp->raise_on_demand(wanted.type, wanted.times);
+      if (wanted.qp_num == 0 || wanted.qp_num == qp->qp_num)
+        qp->raise_on_demand(wanted.type, wanted.device, wanted.times);
   }
 }
 
