@@ -44,6 +44,10 @@ public:
   /// A write's payload becomes visible in pieces of one packet's size, in an order that the seed shuffles,
   /// over this time. The last of them completes the request.
   void shuffle(base::rng& random, nanos over);
+  /// From its first piece to its last.
+  [[nodiscard]] nanos landing_time() const noexcept {
+    return pieces_.empty() ? 0 : gap_ * static_cast<nanos>(pieces_.size() - 1);
+  }
   /// It is a message: it takes a receive where it lands.
   void takes_receive(const message& with) { message_ = with; }
   void is_atomic(const atomic_operation& operation) { atomic_ = operation; }

@@ -5,6 +5,7 @@
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/tables.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace actor_rdma::verbs::soft {
@@ -200,6 +201,8 @@ void soft_qp::launch_packet(std::uint64_t wr, nanos lands_at) {
   if (const auto* const fate = rules_.find(wr); fate != nullptr && fate->pieces)
     p->shuffle(garbage_, *fate->pieces);
   p->launch(lands_at);
+  last_land_at_ =
+      std::max(last_land_at_, lands_at + p->landing_time()); // the next one is not out of sequence
 }
 
 bool soft_qp::scatter(std::uint64_t wr, const packet& from) noexcept {

@@ -166,3 +166,15 @@ TEST_CASE("payload in disorder is visible in part before its completion, and who
   rig.run_for(1ms);
   CHECK(rig.a->poll().at(0).status == IBV_WC_SUCCESS); // sequence numbers went on as they should
 }
+
+TEST_CASE("requests behind a payload in disorder wait for it, and are not sent again") {
+  ruled_rig rig;
+  rig.rule("dev=a do=reorder:10ms");
+  for (int slot = 0; slot < 3; ++slot)
+    rig.write(slot, 4 * 4096);
+  rig.run_for(29ms);
+  CHECK(rig.a->poll().size() == 2);
+  rig.run_for(2ms);
+  CHECK(rig.a->poll().size() == 1);
+  CHECK(rig.count(log_kind::dropped_late) == 0);
+}
