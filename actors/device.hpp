@@ -86,6 +86,7 @@ public:
   std::string status_text(ibv_wc_status status) const { return recipe_.table->wc_status_str(status); }
   std::string event_text(ibv_event_type type) const { return recipe_.table->event_type_str(type); }
   std::uint64_t bytes_in_flight = 0; ///< of all its QPs; they keep it
+  std::uint64_t bytes_aside = 0;     ///< of these, what suspect and fenced QPs hold; they keep it
   drain_rate drains;                 ///< how fast these end; they keep it too
 
 private:

@@ -156,6 +156,7 @@ void qp::offer() {
   disarm(timer::attempt);
   disarm(timer::path_fence);
   disarm(timer::probe);
+  set_aside(false);
   paused_ = {};
   tell_slot(true);
   report(qp_step::ready);
@@ -163,6 +164,7 @@ void qp::offer() {
 
 void qp::suspect() {
   paused_.stalled = true;
+  set_aside(true);
   rail_answers_ = false;
   tell_slot(false);
   note(observe::event_kind::stall_suspected, "no completion within the stall limit", ledger_.outstanding(),
@@ -222,6 +224,7 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
   guarded([&] {
     std::uint64_t bytes = 0;
     std::uint32_t completions = 0;
+    const auto came = ledger_.empty() ? env().now() : ledger_.oldest_posted();
     const auto end_one = [&](const slice& s, wr_end how) {
       bytes += how == wr_end::success ? s.length : 0;
       give_back(s, how);
@@ -253,7 +256,7 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
       }
     }
     if (completions > 0)
-      progress_made(bytes, completions);
+      progress_made(bytes, completions, came);
     flush_ended();
     if (machine_.state() == qp_state::draining && err_done_ && ledger_.empty())
       destroy();
@@ -262,6 +265,8 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
 
 void qp::give_back(const slice& what, wr_end end) {
   device_->bytes_in_flight -= what.length;
+  if (aside_)
+    device_->bytes_aside -= what.length;
   ended_->add(what, end);
   if (ended_->full())
     flush_ended();

@@ -108,7 +108,7 @@ private:
   void reissue(offer_to to);
   // its silence
   void start_stall_clock();
-  void progress_made(std::uint64_t bytes, std::uint32_t completions);
+  void progress_made(std::uint64_t bytes, std::uint32_t completions, base::time_point came);
   base::duration stall_limit() const noexcept;
   base::duration silence() const noexcept;
   base::duration silence_until_hung() const noexcept;
@@ -116,6 +116,7 @@ private:
   void check_stall();
   void judge_suspect();
   void judge_probe();
+  void set_aside(bool aside) noexcept;
   void fenced_for_silence() noexcept;
 
   void report(qp_step step);
@@ -156,6 +157,7 @@ private:
   base::duration lost_at_probe_{};
   bool stall_rechecked_ = false;
   bool rail_answers_ = false; ///< since it is suspect
+  bool aside_ = false;        ///< its bytes are not what the device is busy with
   drain_rate drains_;
   std::uint32_t patience_ = 1;    ///< times the stall limit; doubles with each fence for silence
   std::uint32_t works_since_ = 0; ///< completions since then

@@ -13,6 +13,8 @@ namespace {
 /// So many completions after a fence for silence show that the QP works.
 constexpr std::uint32_t proof_of_work = 64;
 constexpr std::uint32_t most_patience = 64;
+/// Without a rate that was measured, a silence is explained for no longer.
+constexpr base::duration longest_patience = std::chrono::seconds{2};
 /// However slow everything is taken to be.
 constexpr base::duration longest_limit = std::chrono::seconds{10};
 
@@ -22,18 +24,20 @@ double seconds_for(std::uint64_t bytes, double per_second) noexcept {
 
 } // namespace
 
-/// Of the QP's own work, and that is part of what its device does.
-void qp::progress_made(std::uint64_t bytes, std::uint32_t completions) {
+/// Of the QP's own work, the first of it posted at `came`, and that is part of what its device does.
+void qp::progress_made(std::uint64_t bytes, std::uint32_t completions, base::time_point came) {
   last_progress_ = env().now();
   lost_at_progress_ = env().lost_time();
   const auto busy_until = last_progress_ - lost_at_progress_;
-  drains_.ended(bytes, ledger_.bytes(), busy_until);
-  device_->drains.ended(bytes, device_->bytes_in_flight, busy_until);
+  const auto busy_from = came - lost_at_progress_;
+  drains_.ended(bytes, ledger_.bytes(), busy_from, busy_until);
+  device_->drains.ended(bytes, device_->bytes_in_flight - device_->bytes_aside, busy_from, busy_until);
   stall_rechecked_ = false;
   served_ += completions;
   if (patience_ > 1 && (works_since_ += completions) >= proof_of_work)
     patience_ = 1;
   if (machine_.state() == qp_state::paused && std::exchange(paused_.stalled, false)) {
+    set_aside(false);
     note(observe::event_kind::false_alarm, "the QP goes on after all", 0, base::level::debug);
     disarm(timer::path_fence);
     arm(timer::stall, stall_limit());
@@ -53,9 +57,22 @@ base::duration qp::stall_limit() const noexcept {
       seconds_for(device_->bytes_in_flight, measured > 0 ? measured : device_->port_bytes_per_second()));
   const std::chrono::duration<double> most = longest_limit;
   const std::chrono::duration<double> limit{std::min(4.0 * expected, most.count())};
-  const auto patient =
-      std::max(config_.stall_floor, std::chrono::duration_cast<base::duration>(limit)) * patience_;
-  return std::min(patient, std::max(config_.stall_floor, longest_limit));
+  const auto known = std::max(config_.stall_floor, std::chrono::duration_cast<base::duration>(limit));
+  return std::max(known, std::min(known * patience_, longest_patience));
+}
+
+/// The device is not busy with what may hang or waits for a fence: its rate is learned from the rest, and not
+/// from the silence that led here.
+void qp::set_aside(bool aside) noexcept {
+  if (std::exchange(aside_, aside) == aside)
+    return;
+  if (!aside) {
+    device_->bytes_aside -= ledger_.bytes();
+    return;
+  }
+  device_->bytes_aside += ledger_.bytes();
+  drains_.doubted();
+  device_->drains.doubted();
 }
 
 void qp::fenced_for_silence() noexcept {
@@ -67,7 +84,7 @@ void qp::start_stall_clock() {
   last_progress_ = env().now();
   lost_at_progress_ = env().lost_time();
   drains_.began(last_progress_ - lost_at_progress_);
-  if (device_->bytes_in_flight == 0)
+  if (device_->bytes_in_flight == device_->bytes_aside)
     device_->drains.began(last_progress_ - lost_at_progress_);
   stall_rechecked_ = false;
   if (timers_[static_cast<std::size_t>(timer::stall)] == deadline_id::none)

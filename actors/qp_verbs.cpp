@@ -122,7 +122,7 @@ void qp::probe_ended(ibv_wc_status status) {
   const bool answered =
       status == IBV_WC_SUCCESS && *device_->landing(device_index_) == peer_.peer_incarnation;
   if (status == IBV_WC_SUCCESS)
-    progress_made(0, 0);
+    progress_made(0, 0, env().now());
   disarm(timer::probe);
   if (probing_for_ >= 0) {
     if (answered) {
@@ -216,6 +216,7 @@ void qp::drain() {
   for (const auto t : {timer::attempt, timer::stall, timer::path_fence, timer::probe})
     disarm(t);
   paused_ = {};
+  set_aside(true);
   probe_out_ = false;
   tell_slot(false);
   report(qp_step::fencing);

@@ -98,7 +98,7 @@ struct hello {
 struct caller {
   incarnation who = 0;
   std::uint32_t relation = 0;
-  friend auto operator<=>(const caller&, const caller&) = default;
+  friend auto operator<=>(const caller&, const caller&) = default; // NOLINT(modernize-use-nullptr): 14 errs
 };
 /// Sent once after hello, and again whenever what it says has changed.
 struct publish {

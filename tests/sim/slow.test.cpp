@@ -46,3 +46,35 @@ TEST_CASE("a link that is a thousand times slower than its port is learned and n
     CHECK(a.stop());
   }
 }
+
+TEST_CASE(
+    "a pause that was suspected is not taken for slowness: the hang after it is suspected as soon as ever") {
+  sim::cluster c(1);
+  auto& a = c.add(slow("a", 10));
+  auto& b = c.add(slow("b", 10));
+  sim::load load(c, a, b, 256 * 1024, 8, 2);
+  REQUIRE(load.connected());
+  const auto suspected_after = [&](unsigned round, base::duration pause) {
+    const auto before = a.count(observe::event_kind::stall_suspected);
+    const auto since = c.now();
+    if (pause > 0s)
+      REQUIRE(c.fabric().set_delay("a/soft0", pause));
+    else
+      REQUIRE(c.fabric().set_hang("a/soft0", true));
+    const auto batch = load.send(round);
+    REQUIRE(c.world().run_until([&] { return a.count(observe::event_kind::stall_suspected) == before + 2; },
+                                since + 10s));
+    const auto after = c.now() - since;
+    REQUIRE(c.fabric().set_delay("a/soft0", 0s));
+    REQUIRE(c.fabric().set_hang("a/soft0", false));
+    REQUIRE(load.finish(*batch));
+    CHECK(load.arrived(round));
+    return after;
+  };
+  REQUIRE(load.finish(*load.send(1)));
+  const auto first = suspected_after(2, 120ms);
+  CHECK(first < 50ms);
+  CHECK(a.count(observe::event_kind::fenced) == 0);
+  CHECK(suspected_after(3, 0s) < 100ms); // 675 ms without this
+  CHECK(a.stop());
+}
