@@ -26,12 +26,56 @@ std::string sizes(const std::vector<std::uint64_t>& all) {
   return text;
 }
 
+std::string describe(verbs::soft::nic_mode mode) {
+  using verbs::soft::nic_mode;
+  switch (mode) {
+  case nic_mode::paced: return "";
+  case nic_mode::immediate: return "mode inline: work is done in the post";
+  case nic_mode::null: return "mode null: no payload is moved";
+  case nic_mode::paced_null: return "mode paced-null: no payload is moved";
+  }
+  return "";
+}
+
+/// What is not as in every device.
+std::string describe(const verbs::soft::device_limits& l) {
+  const verbs::soft::device_limits usual;
+  std::string text;
+  const auto add = [&](const char* name, auto member) {
+    if (l.*member != usual.*member)
+      text += fmt::format(", {} {}", name, l.*member);
+  };
+  using limits = verbs::soft::device_limits;
+  add("max_qp", &limits::max_qp);
+  add("max_qp_wr", &limits::max_qp_wr);
+  add("max_sge", &limits::max_sge);
+  add("max_cq", &limits::max_cq);
+  add("max_cqe", &limits::max_cqe);
+  add("max_mr", &limits::max_mr);
+  add("max_mr_size", &limits::max_mr_size);
+  add("max_qp_rd_atom", &limits::max_qp_rd_atom);
+  add("max_res_rd_atom", &limits::max_res_rd_atom);
+  return text;
+}
+
+/// Rate and latency where they count, and what is not as in every device.
+std::string describe(const verbs::soft::device_options& nic) {
+  auto text = describe(nic.mode);
+  if (is_paced(nic.mode))
+    text += fmt::format("{}{:g} Gbit/s, {:g} us one way", text.empty() ? "" : ", ", nic.rate_gbit_s,
+                        in_ms(nic.latency) * 1000);
+  if (nic.mtu != verbs::soft::device_options{}.mtu)
+    text += fmt::format(", MTU {}", nic.mtu);
+  for (const auto& row : nic.gids)
+    text += fmt::format(", GID {} is {}", row.index, verbs::soft::to_text(row.value));
+  return text + describe(nic.limits);
+}
+
 std::string describe(const host_spec& h) {
   std::string text = "  " + h.name + " with";
   const char* join = " ";
   for (const auto& g : h.devices) {
-    text += fmt::format("{}{} ({:g} Gbit/s, {:g} us one way)", join, plural(g.count, "device"),
-                        g.nic.rate_gbit_s, in_ms(g.nic.latency) * 1000);
+    text += fmt::format("{}{} ({})", join, plural(g.count, "device"), describe(g.nic));
     join = " and ";
   }
   return text + "\n";
