@@ -343,6 +343,10 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    if (const auto unknown = base::name_unknown_command(app); !unknown.empty()) {
+      errors << "actor-rdma-drill: " << unknown << '\n';
+      return exit_usage;
+    }
     return app.exit(e, output, errors) == 0 ? exit_good : exit_usage;
   }
   if (host.parsed())

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int exit_refused = 1;
+constexpr int exit_usage = 2;
 constexpr int exit_not_runnable = 126;
 constexpr int exit_not_found = 127;
 
@@ -39,20 +40,21 @@ void put_first(const char* variable, const std::string& value, char separator) {
 } // namespace
 
 int exec_on_soft_nic(const exec_options& options) {
-  const auto self = fs::read_symlink("/proc/self/exe").parent_path();
-  const auto libraries = (self / "../lib/softverbs").lexically_normal();
-  const auto library = libraries / "libibverbs.so.1";
-  if (!fs::exists(library))
-    return complain("there is no " + library.string() + " (it is not built under sanitizers)");
-
   ::setenv(fabric_variable, options.fabric.c_str(), 1);
   if (options.devices)
     ::setenv(devices_variable, std::to_string(*options.devices).c_str(), 1);
   if (!options.host.empty())
     ::setenv(host_variable, options.host.c_str(), 1);
   const auto chosen = read_environment([](const char* name) { return std::getenv(name); });
-  if (!chosen)
-    return complain(chosen.error().to_string());
+  if (!chosen) {
+    complain(chosen.error().to_string());
+    return exit_usage;
+  }
+  const auto self = fs::read_symlink("/proc/self/exe").parent_path();
+  const auto libraries = (self / "../lib/softverbs").lexically_normal();
+  const auto library = libraries / "libibverbs.so.1";
+  if (!fs::exists(library))
+    return complain("there is no " + library.string() + " (it is not built under sanitizers)");
 
   if (options.with_files) {
     std::vector<std::string> names;

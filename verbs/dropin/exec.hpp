@@ -20,8 +20,9 @@ struct exec_options {
   std::vector<std::string> command;
 };
 
-/// Returns only if it fails: 1 for what it could not prepare, 126 and 127 for a program that cannot be run or
-/// is not there, as shells do. The reason is on standard error.
+/// Returns only if it fails: 1 for what it could not prepare, 2 for a wrong value of an option or a variable,
+/// 126 and 127 for a program that cannot be run or is not there, as shells do. The reason is on standard
+/// error.
 [[nodiscard]] int exec_on_soft_nic(const exec_options& options);
 
 } // namespace actor_rdma::verbs::dropin

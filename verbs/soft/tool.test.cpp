@@ -102,24 +102,50 @@ TEST_CASE("the tool's refusals have a sentence and an exit code") {
   o = run("link soft9 down" + fabric_argument);
   CHECK(o.code == 1);
   CHECK(has(o, "soft9"));
-  CHECK(run("rate soft0 0" + fabric_argument).code == 1);
+  CHECK(run("rate soft0 0" + fabric_argument).code == 2);
   CHECK(run("link soft0 sideways" + fabric_argument).code == 2);
   CHECK(run("delay soft0 soon" + fabric_argument).code == 2);
   CHECK(run("delay soft0 -5ms" + fabric_argument).code == 2);
-  CHECK(run("mtu soft0 1500" + fabric_argument).code == 1);
-  CHECK(run("gid soft0 move 9 5" + fabric_argument).code == 1);
-  CHECK(run("gid soft0 set 99 10.0.0.1" + fabric_argument).code == 1);
+  CHECK(run("mtu soft0 1500" + fabric_argument).code == 2);
+  CHECK(run("lid soft0 65536" + fabric_argument).code == 2);
+  CHECK(run("gid soft0 move 9 5" + fabric_argument).code == 1); // nothing is there now
+  CHECK(run("gid soft0 move 16 5" + fabric_argument).code == 2);
+  CHECK(run("gid soft0 del 16" + fabric_argument).code == 2);
+  CHECK(run("gid soft0 set 99 10.0.0.1" + fabric_argument).code == 2);
+  CHECK(run("gid soft0 set 1 ::" + fabric_argument).code == 2);
   CHECK(run("gid soft0 set 1 nowhere" + fabric_argument).code == 2);
   CHECK(run("").code == 2);
   o = run("event soft0 QP_FATAL --qp 77" + fabric_argument);
   CHECK(o.code == 1);
   CHECK(has(o, "soft0 has no queue pair 0x4d (77)"));
+  CHECK(run("event soft0 PORT_ERR --qp 77" + fabric_argument).code == 2);
   o = run("rule add dev=h/soft0/x do=drop" + fabric_argument);
   CHECK(o.code == 2);
   CHECK(has(o, "dev=\"h/soft0/x\" names no device"));
   CHECK(run("show --fabric=").code == 2);
+  CHECK(run("show --fabric a/b").code == 2);
+  o = run("exec --devices 99 -- true");
+  CHECK(o.code == 2);
+  CHECK(has(o, "a number of devices from 0 to 16"));
+  const auto other = std::move(*net->attach("other", {device_options{}}));
+  o = run("link soft0 down" + fabric_argument);
+  CHECK(o.code == 2);
+  CHECK(has(o, "say host/soft0"));
   CHECK(run("sweep").code == 0);
   CHECK(run("--help").code == 0);
+}
+
+TEST_CASE("a word that is no command of the tool is named, with the commands that there are") {
+  auto o = run("frob --fabric x");
+  CHECK(o.code == 2);
+  CHECK(has(o, "soft-nic: unknown command \"frob\", known are show, rate, mode, gid, mtu, lid, link, "));
+  o = run("rule frob");
+  CHECK(o.code == 2);
+  CHECK(has(o, "soft-nic: unknown command \"rule frob\", known are add, list, remove, clear\n"));
+  o = run("gid soft0 frob");
+  CHECK(o.code == 2);
+  CHECK(has(o, "unknown command \"gid frob\", known are list, set, move, del\n"));
+  CHECK(!has(run("rate"), "unknown command"));
 }
 
 TEST_CASE("rules, events and quiet links of the tool reach another process") {

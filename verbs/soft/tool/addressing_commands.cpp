@@ -3,6 +3,8 @@
 // Parsing and printing of addresses.
 #include "verbs/soft/tool/addressing_commands.hpp"
 
+#include "verbs/soft/tool/outcome.hpp"
+
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -13,13 +15,6 @@ namespace {
 
 const char* type_name(std::uint32_t type) {
   return type == IBV_GID_TYPE_IB ? "ib" : type == IBV_GID_TYPE_ROCE_V1 ? "v1" : "v2";
-}
-
-int report(const base::expected<void>& result) {
-  if (result)
-    return 0;
-  fmt::print(stderr, "{}\n", result.error().to_string());
-  return 1;
 }
 
 } // namespace
@@ -73,7 +68,7 @@ int addressing_commands::change_gid(fabric& net) const {
     if (!gid) {
       fmt::print(stderr, "soft-nic: \"{}\" is not an address: say fe80::1, ::ffff:10.0.0.1 or 10.0.0.1\n",
                  value_);
-      return bad_usage;
+      return exit_usage;
     }
     gid_row row;
     row.index = index_;
@@ -86,10 +81,8 @@ int addressing_commands::change_gid(fabric& net) const {
     return report(net.set_gid(device_, row));
   }
   const auto rows = net.gids(device_);
-  if (!rows) {
-    fmt::print(stderr, "{}\n", rows.error().to_string());
-    return 1;
-  }
+  if (!rows)
+    return complain(rows.error());
   for (const auto& row : *rows)
     fmt::print("{:>3} {:<40} {:<3} interface {} {}\n", row.index, to_text(row.value), type_name(row.type),
                row.interface_index, row.interface_up ? "up" : "down");

@@ -17,9 +17,8 @@ public:
   /// Adds the commands. The app must outlive this.
   explicit addressing_commands(CLI::App& app);
 
-  static constexpr int bad_usage = -1;
   [[nodiscard]] bool parsed() const;
-  /// 0, 1 when the fabric or the device said no (printed), or bad_usage (printed).
+  /// The exit status; what went wrong is printed.
   [[nodiscard]] int run(fabric& net) const;
 
 private:

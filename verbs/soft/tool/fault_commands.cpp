@@ -3,25 +3,14 @@
 // Parsing and running the fault commands.
 #include "verbs/soft/tool/fault_commands.hpp"
 
-#include "verbs/soft/rules/rule.hpp"
 #include "verbs/soft/rules/rule_words.hpp"
+#include "verbs/soft/tool/outcome.hpp"
 
 #include <cstdio>
 
 #include <fmt/format.h>
 
 namespace actor_rdma::verbs::soft::tool {
-
-namespace {
-
-int report(const base::expected<void>& result) {
-  if (result)
-    return 0;
-  fmt::print(stderr, "{}\n", result.error().to_string());
-  return 1;
-}
-
-} // namespace
 
 fault_commands::fault_commands(CLI::App& app) {
   const char* const names = "host/soft0, or soft0 if only one host has it";
@@ -80,30 +69,21 @@ int fault_commands::run(fabric& net) const {
     const auto late = parse_span(value_);
     if (!late) {
       fmt::print(stderr, "soft-nic: \"{}\" is not a duration: say 250us, 20ms, 1.5s or 0\n", value_);
-      return bad_usage;
+      return exit_usage;
     }
     return report(net.set_delay(device_, base::duration{*late}));
   }
-  if (event_->parsed()) {
-    if (const auto type = parse_event(value_); !type) {
-      fmt::print(stderr, "{}\n", type.error().to_string());
-      return bad_usage;
-    }
+  if (event_->parsed())
     return report(net.raise_event(device_, value_, count_, qp_));
-  }
   return reset_->parsed() ? report(net.reset_faults()) : run_rule(net);
 }
 
 int fault_commands::run_rule(fabric& net) const {
   if (rule_add_->parsed()) {
     const auto text = fmt::format("{}", fmt::join(words_, " "));
-    if (const auto good = parse_rule(text); !good) {
-      fmt::print(stderr, "{}\n", good.error().to_string());
-      return bad_usage;
-    }
     const auto id = net.add_rule(text);
     if (!id)
-      return report(base::fail(id.error()));
+      return complain(id.error());
     fmt::print("{}\n", *id);
     return 0;
   }

@@ -11,6 +11,7 @@
 #include "verbs/soft/sweep.hpp"
 #include "verbs/soft/tool/addressing_commands.hpp"
 #include "verbs/soft/tool/fault_commands.hpp"
+#include "verbs/soft/tool/outcome.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -25,10 +26,7 @@ namespace {
 
 using namespace actor_rdma;
 using namespace actor_rdma::verbs;
-
-constexpr int exit_refused = 1;
-constexpr int exit_usage = 2;
-constexpr int exit_no_fabric = 3;
+using namespace actor_rdma::verbs::soft::tool;
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -102,13 +100,6 @@ void print_log(const soft::fabric& net, bool follow) {
   } while (follow && interrupted == 0);
 }
 
-int report(const base::expected<void>& result) {
-  if (result)
-    return 0;
-  fmt::print(stderr, "{}\n", result.error().to_string());
-  return exit_refused;
-}
-
 CLI::App* add_device_command(CLI::App& app, options& o, const char* name, const char* what) {
   auto* const command = app.add_subcommand(name, what);
   command->add_option("device", o.device, "host/soft0, or soft0 if only one host has it")->required();
@@ -147,6 +138,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    if (const auto unknown = base::name_unknown_command(app); !unknown.empty()) {
+      fmt::print(stderr, "soft-nic: {}\n", unknown);
+      return exit_usage;
+    }
     return app.exit(e) == 0 ? 0 : exit_usage;
   }
   if (exec->parsed()) {
@@ -164,8 +159,8 @@ int main(int argc, char** argv) {
   how.observe_only = true;
   const auto net = soft::fabric::open(how);
   if (!net) {
-    fmt::print(stderr, "{}\n", net.error().to_string());
-    return net.error().why == base::reason::not_found ? exit_no_fabric : exit_refused;
+    const int status = complain(net.error());
+    return net.error().why == base::reason::not_found ? exit_no_fabric : status;
   }
   auto& fabric = **net;
   if (show_command->parsed()) {
@@ -175,11 +170,9 @@ int main(int argc, char** argv) {
     std::signal(SIGTERM, [](int) { interrupted = 1; });
     print_log(fabric, o.follow);
   } else if (addressing.parsed()) {
-    const auto outcome = addressing.run(fabric);
-    return outcome == soft::tool::addressing_commands::bad_usage ? exit_usage : outcome;
+    return addressing.run(fabric);
   } else if (faults.parsed()) {
-    const auto outcome = faults.run(fabric);
-    return outcome == soft::tool::fault_commands::bad_usage ? exit_usage : outcome;
+    return faults.run(fabric);
   } else if (rate->parsed()) {
     return report(fabric.set_rate(o.device, o.rate));
   } else if (mode->parsed()) {
