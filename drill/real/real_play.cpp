@@ -271,6 +271,7 @@ void real_play::sample_bytes() {
 void real_play::plan() {
   for (auto& f : flows_)
     loop_.at(zero_ + f.spec().start, [&f] { f.begin(); });
+  std::vector<const fault_spec*> at_once;
   sample_bytes();
   for (const auto t : sample_times(what_))
     if (t.count() > 0)
@@ -280,14 +281,16 @@ void real_play::plan() {
     if (f.after_completions)
       counted_.emplace_back(&f, *f.after_completions);
     else
-      for (std::uint64_t i = 0; i < f.times; ++i)
-        loop_.at(zero_ + *f.at + base::duration{f.every.count() * static_cast<std::int64_t>(i)} +
-                     base::duration{static_cast<std::int64_t>(
-                         random_.below(static_cast<std::uint64_t>(f.spread.count()) + 1))},
-                 [this, &f] { plan_fault(f); });
+      for (const auto due : due_times(f, random_))
+        if (due.count() == 0)
+          at_once.push_back(&f);
+        else
+          loop_.at(zero_ + due, [this, &f] { plan_fault(f); });
   }
 }
 
+  for (const auto* f : at_once) // before the traffic of 0 ms
+    plan_fault(*f);
 void real_play::plan_fault(const fault_spec& what) {
   --pending_faults_;
   undone_faults_ += what.lasts ? 1 : 0; // first: it is not the last thing to happen

@@ -261,6 +261,7 @@ void play::sample_bytes() {
 // -- faults ---------------------------------------------------------------------------------------
 
 void play::plan() {
+  std::vector<const fault_spec*> at_once;
   auto& world = stage_.cluster().world();
   for (auto& f : flows_)
     world.at(zero_ + f.spec().start, [&f] { f.begin(); });
@@ -285,13 +286,15 @@ void play::plan() {
     if (f.after_completions)
       counted_.emplace_back(&f, *f.after_completions);
     else
-      for (std::uint64_t i = 0; i < f.times; ++i)
-        world.at(zero_ + *f.at + base::duration{f.every.count() * static_cast<std::int64_t>(i)} +
-                     base::duration{static_cast<std::int64_t>(
-                         random_.below(static_cast<std::uint64_t>(f.spread.count()) + 1))},
-                 [this, &f] { plan_fault(f); });
+      for (const auto due : due_times(f, random_))
+        if (due.count() == 0)
+          at_once.push_back(&f);
+        else
+          world.at(zero_ + due, [this, &f] { plan_fault(f); });
   }
   facts_.faulted_hosts.assign(hosts.begin(), hosts.end());
+  for (const auto* f : at_once) // before the traffic of 0 ms
+    plan_fault(*f);
 }
 
 void play::plan_fault(const fault_spec& what) {

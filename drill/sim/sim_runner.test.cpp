@@ -7,6 +7,9 @@
 #include "drill/judge.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
 
 #include <doctest/doctest.h>
 
@@ -113,4 +116,18 @@ TEST_CASE("a host that cannot start again after a kill ends the run with what it
   const auto why = play(s, 1).unfinished.value_or("it ended well");
   CHECK(why.find("cannot be done: ") != std::string::npos);
   CHECK(why.find("ibv_alloc_pd (device b/soft1): Cannot allocate memory") != std::string::npos);
+}
+
+TEST_CASE("a fault at 0 ms is there before the traffic of 0 ms begins") {
+  for (const std::string dead : {"a", "b"}) { // of what is submitted before, nothing would complete
+    CAPTURE(dead);
+    const auto s = parsed(R"("hosts": [{ "name": "a" }, { "name": "b" }],
+      "traffic": [{ "from": "a", "to": "b", "batch": 8, "count": 8 }],
+      "faults": [{ "kind": "host_kill", "host": ")" +
+                          dead + R"(", "at_ms": 0, "for_ms": 10 }],
+      "expect": [{ "kind": "transfers", "status": "completed", "equals": 8 }])");
+    const auto v = judge(s, play(s, 1));
+    CHECK_MESSAGE(v.status == exit_good, v.report);
+    CHECK(v.transfers == std::map<std::string, std::uint64_t>{{"completed", 8}});
+  }
 }
