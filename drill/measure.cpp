@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -57,24 +58,40 @@ void add(row& r, const verdict& v, std::ostream& output) {
       r.values[i].push_back(*v.figures[*e]);
 }
 
-row in_virtual_time(const scenario& s, const measure_wishes& w, std::ostream& output) {
+/// What says now how far a row has come, if anybody wants to know.
+std::function<void()> watch(const row& r, const measure_wishes& w, progress& how_far) {
+  if (!how_far.is_on())
+    return {};
+  return [&] {
+    how_far.look(base::mono_clock::now(), [&] {
+      return fmt::format("{}: {} of {} runs done, {} void, {} failed", r.what->id, r.runs, w.runs,
+                         r.void_runs, r.failed);
+    });
+  };
+}
+
+row in_virtual_time(const scenario& s, const measure_wishes& w, progress& how_far, std::ostream& output) {
   row r;
   r.what = &s;
   std::vector<task> tasks;
   for (std::uint64_t seed = 1; seed <= w.runs; ++seed)
     tasks.push_back({&s, seed});
   sim_runner with;
-  run_in_processes(tasks, w.jobs, with, [&](const task&, const verdict& v) { add(r, v, output); });
+  run_in_processes(
+      tasks, w.jobs, with, [&](const task&, const verdict& v) { add(r, v, output); }, watch(r, w, how_far));
   return r;
 }
 
-row in_real_time(const scenario& s, const measure_wishes& w, std::ostream& output) {
+row in_real_time(const scenario& s, const measure_wishes& w, progress& how_far, std::ostream& output) {
   row r;
   r.what = &s;
   const auto slack = with_real_time_slack(s);
   real_runner with;
+  run_wishes how;
+  if (const auto look = watch(r, w, how_far))
+    how.look = [look](base::duration, std::uint64_t) { look(); };
   for (std::uint64_t seed = 1; r.runs < w.runs && r.void_runs <= w.runs && !with.was_stopped(); ++seed)
-    add(r, judge(slack, with.run(slack, seed, {})), output);
+    add(r, judge(slack, with.run(slack, seed, how)), output);
   if (r.runs < w.runs) {
     r.was_stopped = with.was_stopped();
     r.status = std::max<int>(r.status, exit_unfinished);
@@ -110,7 +127,8 @@ nlohmann::json to_json(const row& r, bool real) {
 
 } // namespace
 
-int measure(const std::vector<scenario>& all, const measure_wishes& w, std::ostream& output) {
+int measure(const std::vector<scenario>& all, const measure_wishes& w, progress& how_far,
+            std::ostream& output) {
   if (!w.json)
     output << "| fault | runs | void | failed | detected | first re-issue | all open ones ended | full rate "
               "after the "
@@ -118,7 +136,7 @@ int measure(const std::vector<scenario>& all, const measure_wishes& w, std::ostr
            << std::flush;
   int status = exit_good;
   for (const auto& s : all) {
-    const auto r = w.real ? in_real_time(s, w, output) : in_virtual_time(s, w, output);
+    const auto r = w.real ? in_real_time(s, w, how_far, output) : in_virtual_time(s, w, how_far, output);
     status = std::max(status, r.status);
     if (w.json)
       output << to_json(r, w.real).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';

@@ -4,6 +4,7 @@
 // detect_ms, reissue_ms, settle_ms and full_rate_ms.
 #pragma once
 
+#include "drill/progress.hpp"
 #include "drill/scenario.hpp"
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct measure_wishes {
 
 /// The exit status of the program: the worst of all runs'. In real time at most as many runs may be void as
 /// count, else there is no result and the status is that of a run which did not finish.
-int measure(const std::vector<scenario>& all, const measure_wishes& wishes, std::ostream& output);
+int measure(const std::vector<scenario>& all, const measure_wishes& wishes, progress& how_far,
+            std::ostream& output);
 
 } // namespace actor_rdma::drill

@@ -23,6 +23,8 @@ namespace {
 
 using json = nlohmann::json;
 
+constexpr int look_period_ms = 1000;
+
 json to_json(const verdict& v) {
   json figures = json::array();
   for (const auto& f : v.figures)
@@ -137,7 +139,8 @@ std::string how_it_ended(pid_t pid) {
 } // namespace
 
 void run_in_processes(const std::vector<task>& tasks, unsigned jobs, runner& with,
-                      const std::function<void(const task&, const verdict&)>& done) {
+                      const std::function<void(const task&, const verdict&)>& done,
+                      const std::function<void()>& look) {
   const auto step = std::clamp<std::size_t>(jobs, 1, std::max<std::size_t>(tasks.size(), 1));
   std::vector<worker> workers(step);
   for (std::size_t i = 0; i < step && i < tasks.size(); ++i) {
@@ -166,7 +169,9 @@ void run_in_processes(const std::vector<task>& tasks, unsigned jobs, runner& wit
         fds.push_back({w.fd, POLLIN, 0});
     if (fds.empty())
       return;
-    if (::poll(fds.data(), fds.size(), -1) < 0)
+    if (look)
+      look();
+    if (::poll(fds.data(), fds.size(), look ? look_period_ms : -1) < 0)
       continue;
     for (const auto& p : fds) {
       if (p.revents == 0)

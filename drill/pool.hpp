@@ -16,8 +16,10 @@ struct task {
   std::uint64_t seed = 0;
 };
 
-/// Calls `done` for each task, as they finish. `jobs` processes; the calling process runs nothing itself.
+/// Calls `done` for each task, as they finish, and `look`, if there is one, every second or more often.
+/// `jobs` processes; the calling process runs nothing itself.
 void run_in_processes(const std::vector<task>& tasks, unsigned jobs, runner& with,
-                      const std::function<void(const task&, const verdict&)>& done);
+                      const std::function<void(const task&, const verdict&)>& done,
+                      const std::function<void()>& look = {});
 
 } // namespace actor_rdma::drill

@@ -5,10 +5,15 @@
 #include "drill/facts.hpp"
 #include "drill/scenario.hpp"
 
+#include <cstdint>
+#include <functional>
+
 namespace actor_rdma::drill {
 
 struct run_wishes {
   bool trace = false; ///< keep every line
+  /// In real time only: called often, with the scenario's time and how many of its transfers have ended.
+  std::function<void(base::duration at, std::uint64_t ended)> look{};
 };
 
 class runner {

@@ -26,8 +26,8 @@ constexpr base::duration longest_turn = 2ms;
 
 real_play::real_play(const scenario& what, std::uint64_t seed, const run_wishes& wishes,
                      stop_signals& signals, run_facts& into)
-    : what_(what), facts_(into), traces_(wishes.trace), signals_(signals), stage_(what, seed, loop_),
-      random_(seed * 0x9e3779b97f4a7c15 + 1), zero_(loop_.now()) {
+    : what_(what), facts_(into), traces_(wishes.trace), watcher_(wishes.look), signals_(signals),
+      stage_(what, seed, loop_), random_(seed * 0x9e3779b97f4a7c15 + 1), zero_(loop_.now()) {
   for (const auto& [name, host] : stage_.hosts())
     listen_to(*host);
   stage_.killed = [this](const real_host& h) {
@@ -109,6 +109,8 @@ bool real_play::turn_until(const std::function<bool()>& done, base::time_point u
       return false;
     loop_.turn(longest_turn);
     look_at_log();
+    if (watcher_)
+      watcher_(now(), ended());
   }
   return failure_.empty();
 }
@@ -269,9 +271,9 @@ void real_play::sample_bytes() {
 // -- faults ---------------------------------------------------------------------------------------
 
 void real_play::plan() {
+  std::vector<const fault_spec*> at_once;
   for (auto& f : flows_)
     loop_.at(zero_ + f.spec().start, [&f] { f.begin(); });
-  std::vector<const fault_spec*> at_once;
   sample_bytes();
   for (const auto t : sample_times(what_))
     if (t.count() > 0)
@@ -287,10 +289,10 @@ void real_play::plan() {
         else
           loop_.at(zero_ + due, [this, &f] { plan_fault(f); });
   }
-}
-
   for (const auto* f : at_once) // before the traffic of 0 ms
     plan_fault(*f);
+}
+
 void real_play::plan_fault(const fault_spec& what) {
   --pending_faults_;
   undone_faults_ += what.lasts ? 1 : 0; // first: it is not the last thing to happen

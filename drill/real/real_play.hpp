@@ -15,9 +15,11 @@
 #include "drill/real/stop_signals.hpp"
 #include "drill/runner.hpp"
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,6 +45,11 @@ private:
   using counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
   base::duration now() const { return loop_.now() - zero_; }
+  /// Transfers of the scenario.
+  std::uint64_t ended() const {
+    return std::accumulate(flows_.begin(), flows_.end(), std::uint64_t{0},
+                           [](std::uint64_t n, const real_flow& f) { return n + f.ended(); });
+  }
   bool give_up(std::string why);
   void fail(std::string why);
   /// False at `until`, and when the run has failed.
@@ -81,6 +88,7 @@ private:
   const scenario& what_;
   run_facts& facts_;
   const bool traces_;
+  const std::function<void(base::duration, std::uint64_t)> watcher_;
   stop_signals& signals_;
   event_loop loop_;
   real_stage stage_;

@@ -88,7 +88,7 @@ bool nothing_is_left(pid_t run, const std::vector<pid_t>& hosts) {
 } // namespace
 
 TEST_CASE("an expectation that fails in real time is told with exit status 1") {
-  child run(drill("failing", {"--json"}));
+  child run(drill("failing", {"--json", "--progress-every", "0.02"}));
   REQUIRE(run.wait(patience));
   CHECK(*run.wait(0s) == 1);
   const auto j = nlohmann::json::parse(run.output(), nullptr, false);
@@ -98,6 +98,7 @@ TEST_CASE("an expectation that fails in real time is told with exit status 1") {
   CHECK(j["findings"][0]["text"] == "it is 10");
   CHECK(j["not_checked"] == nlohmann::json{"isolation", "progress"});
   CHECK(j["transfers"]["completed"] == 10);
+  CHECK(run.errors().find(" s, 0 of 1 runs done; failing: seed 1 is at ") != std::string::npos);
   CHECK(fabrics_of(run.pid()) == 0);
 }
 
