@@ -76,6 +76,11 @@ std::optional<scenario> read(const std::string& path, std::ostream& errors) {
   return std::nullopt;
 }
 
+void warn(const scenario& s, std::ostream& errors) {
+  for (const auto& warning : s.warnings())
+    errors << s.path << ": warning: " << warning << '\n';
+}
+
 /// Fewer than files if one could not be read.
 std::vector<scenario> read_all(const std::vector<std::string>& files, std::ostream& errors) {
   std::vector<scenario> all;
@@ -107,6 +112,8 @@ int command_run(const std::vector<std::string>& files, const play_wishes& w, pro
   good = (!w.real || suit_real_time(all, errors)) && good;
   if (!good)
     return exit_usage;
+  for (const auto& s : all)
+    warn(s, errors);
   return play_files(all, w, how_far, output);
 }
 
@@ -231,6 +238,7 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   const auto s = read(file, errors);
   if (!s)
     return exit_usage;
+  warn(*s, errors);
   output << explain(*s);
   return exit_good;
 }

@@ -65,6 +65,18 @@ TEST_CASE("a word that is no command is named, with the commands that there are"
   CHECK(run({"--help"}).status == exit_good);
 }
 
+TEST_CASE(
+    "a scenario without traffic is played, and both run and explain warn that it hardly checks anything") {
+  const scenario_file file{""};
+  const auto warning = file.path + ": warning: it has no traffic";
+  auto o = run({"run", "--seed", "1", file.path.c_str()});
+  CHECK(o.status == exit_good);
+  CHECK(has(o.errors, warning));
+  o = run({"explain", file.path.c_str()});
+  CHECK(o.status == exit_good);
+  CHECK(has(o.errors, warning));
+}
+
 TEST_CASE("a long run says how far it has come when it is asked to, and else is silent") {
   const scenario_file file{short_traffic};
   auto o = run({"run", "--seeds", "3", "--jobs", "1", "--progress-every", "0.001", file.path.c_str()});

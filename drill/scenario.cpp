@@ -28,4 +28,10 @@ const host_spec* scenario::host(const std::string& name) const {
   return found == hosts.end() ? nullptr : &*found;
 }
 
+std::vector<std::string> scenario::warnings() const {
+  if (traffic.empty())
+    return {"it has no traffic, so that hosts do not connect and next to nothing is checked"};
+  return {};
+}
+
 } // namespace actor_rdma::drill

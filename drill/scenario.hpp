@@ -146,6 +146,8 @@ struct scenario {
   bounds_spec bounds;
 
   const host_spec* host(const std::string& name) const;
+  /// What is not wrong, but hardly meant so.
+  std::vector<std::string> warnings() const;
 };
 
 } // namespace actor_rdma::drill
