@@ -52,7 +52,7 @@ on_nic -- /nonexistent 2> "$work/err" || status=$?
 expect '/nonexistent: No such file' "$work/err" "a program that does not exist"
 status=0
 on_nic --devices 99 -- true 2> "$work/err" || status=$?
-[ "$status" -eq 1 ] || fail "99 devices gave $status"
+[ "$status" -eq 2 ] || fail "99 devices gave $status"
 expect 'ACTOR_RDMA_SOFT_DEVICES="99" is not a number of devices from 0 to 16' "$work/err" "99 devices"
 
 # It is the program itself that a signal reaches.
