@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts what rdma-core's pyverbs tests did (pyverbs.sh) and compares it with docs/dropin.md.
 
-The page has a line "| passed | skipped | failed | of |" with a line of numbers below the rule under it, and a table
-headed "| failed test | why |". A test is named as in the log: module.class.test.
+The page has a line "| passed | skipped | failed | of |" with a line of numbers below the rule under it, a table headed
+"| passed | tests of | what they try |", and one headed "| failed test | why |". A test is named as in the log:
+module.class.test.
 """
 import collections
 import re
@@ -39,29 +40,39 @@ def read_log(path):
 
 
 def read_page(path):
-    """(passed, skipped, failed, total), {name: reason} as the page says, or None for what it does not say."""
+    """(passed, skipped, failed, total), {module: passed}, {name: reason} as the page says; None without a tally."""
     lines = open(path, encoding="utf-8").read().splitlines()
     numbers = None
+    modules = {}
     known = {}
+
+    def rows(first):
+        for row in lines[first:]:
+            if not row.startswith("|"):
+                return
+            yield [cell.strip().strip("`") for cell in row.strip("|").split("|")]
+
     for i, line in enumerate(lines):
-        if line.replace(" ", "") == "|passed|skipped|failed|of|":
+        head = line.replace(" ", "")
+        if head == "|passed|skipped|failed|of|":
             numbers = tuple(int(n) for n in re.findall(r"\d+", lines[i + 2]))
-        if line.replace(" ", "") == "|failedtest|why|":
-            for row in lines[i + 2:]:
-                cells = [cell.strip().strip("`") for cell in row.strip("|").split("|")]
-                if not row.startswith("|"):
-                    break
-                known[cells[0]] = cells[1]
-    return numbers, known
+        elif head == "|passed|testsof|whattheytry|":
+            modules = {cells[1]: int(cells[0]) for cells in rows(i + 2)}
+        elif head == "|failedtest|why|":
+            known = {cells[0]: cells[1] for cells in rows(i + 2)}
+    return numbers, modules, known
 
 
 def main():
     outcomes, total, errors = read_log(sys.argv[1])
-    numbers, known = read_page(sys.argv[2])
+    numbers, modules, known = read_page(sys.argv[2])
     count = collections.Counter(outcome for _, outcome, _ in outcomes)
+    passed = collections.Counter(name.split(".")[0] for name, outcome, _ in outcomes if outcome == "passed")
     print(f"{count['passed']} passed, {count['skipped']} skipped, {count['failed']} failed of {total}")
     failed = [name for name, outcome, _ in outcomes if outcome == "failed"]
     if "--print" in sys.argv:
+        for module, n in passed.most_common():
+            print(f"{n:4} passed: {module}")
         for reason, n in collections.Counter(r for _, o, r in outcomes if o == "skipped").most_common():
             print(f"{n:4} skipped: {reason}")
         for name in failed:
@@ -78,6 +89,11 @@ def main():
         complaints.append("the page has no tally")
     elif count["passed"] < numbers[0]:
         complaints.append(f"the page says that {numbers[0]} pass")
+    for module, n in modules.items():
+        if passed[module] < n:
+            complaints.append(f"the page says that {n} of {module} pass, not {passed[module]}")
+    if numbers is not None and sum(modules.values()) != numbers[0]:
+        complaints.append(f"the page names {sum(modules.values())} tests that pass, and says that {numbers[0]} do")
     for complaint in complaints:
         print(f"FAILED: {complaint}")
     return 1 if complaints else 0
