@@ -18,7 +18,8 @@ device::device(lane_env& env, const settings& config, observer& watch, std::uint
                open_device parts, bool is_late)
     : lane_object(env), config_(config), watch_(watch), number_(number), recipe_(parts.recipe),
       max_region_bytes_(parts.max_region_bytes), parts_(std::make_shared<open_device>(std::move(parts))),
-      opening_(1), name_(recipe_.name), machine_(device_state::rebuilding, env.now()) {
+      opening_(1), name_(recipe_.name), machine_(device_state::rebuilding, env.now()),
+      breaker_(config.breaker_hold) {
   address_.device = name_;
   memory_ready_ = !is_late;
 }
@@ -350,6 +351,7 @@ void device::port_read(const port_reading& seen) {
   if (machine_.state() != device_state::active) {
     adopt(seen, *choice);
     schedule_.serves(env().now());
+    breaker_.close();
     return raise(device_event::address_ready, "the port is up");
   }
   // The GID is compared by value and by place: QPs name the place.

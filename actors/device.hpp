@@ -6,6 +6,7 @@
 // that is lost, everything of it is released, and what is opened again takes its place.
 #pragma once
 
+#include "actors/breaker.hpp"
 #include "actors/drain_rate.hpp"
 #include "actors/gid_choice.hpp"
 #include "actors/lane_object.hpp"
@@ -82,6 +83,10 @@ public:
   std::optional<std::uint32_t> gid_index_of(const bootstrap::port_address& ours) const noexcept;
   /// Something that the port may explain has failed: it is read soon.
   void look_at_port() { read_port(); }
+  /// One of its QPs became suspect: is it an event of the device?
+  void qp_suspected();
+  /// When a fence for silence that is due now may happen (breaker.hpp).
+  base::time_point fence_at();
   double port_bytes_per_second() const noexcept { return port_rate_; }
   std::string status_text(ibv_wc_status status) const { return recipe_.table->wc_status_str(status); }
   std::string event_text(ibv_event_type type) const { return recipe_.table->event_type_str(type); }
@@ -158,6 +163,7 @@ private:
   std::vector<caf::actor> subscribers_;
   caf::actor stop_asked_by_;
 
+  breaker breaker_;
   std::vector<qp*> qps_;                                ///< by index; nullptr: free
   std::vector<std::shared_ptr<qp_incarnation>> undead_; ///< being destroyed
   std::uint32_t cq_reserved_ = 0;

@@ -164,7 +164,9 @@ void qp::offer() {
 
 void qp::suspect() {
   paused_.stalled = true;
+  suspected_ = env().now();
   set_aside(true);
+  device_->qp_suspected();
   rail_answers_ = false;
   tell_slot(false);
   note(observe::event_kind::stall_suspected, "no completion within the stall limit", ledger_.outstanding(),

@@ -54,6 +54,9 @@ public:
   static std::uint32_t room_of(const settings& config, bool initiator) noexcept {
     return initiator ? config.send_queue_depth + 2 : 2;
   }
+  /// Work of ours waits on it.
+  bool is_busy() const noexcept { return where_.initiator && !ledger_.empty(); }
+  breaker::silence silence_of_peer() const noexcept;
   qp_state state() const noexcept { return machine_.state(); }
   const std::string& name() const noexcept { return where_.name; }
 
@@ -116,6 +119,7 @@ private:
   void check_stall();
   void judge_suspect();
   void judge_probe();
+  bool put_off(timer which);
   void set_aside(bool aside) noexcept;
   void fenced_for_silence() noexcept;
 
@@ -155,6 +159,7 @@ private:
   base::duration lost_at_progress_{};
   base::time_point probe_posted_{};
   base::duration lost_at_probe_{};
+  base::time_point suspected_{};
   bool stall_rechecked_ = false;
   bool rail_answers_ = false; ///< since it is suspect
   bool aside_ = false;        ///< its bytes are not what the device is busy with

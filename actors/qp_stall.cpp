@@ -129,9 +129,24 @@ base::duration qp::silence_until_hung() const noexcept {
   return std::max(stall_limit(), std::min(4 * ack_timeout, config_.path_fence)) - silence();
 }
 
+breaker::silence qp::silence_of_peer() const noexcept {
+  return {where_.peer ? where_.peer->id() : 0, paused_.stalled ? std::optional{suspected_} : std::nullopt};
+}
+
+/// An event of the device or the fabric may end by itself. A rail that answers shows that there is none.
+bool qp::put_off(timer which) {
+  const auto at = device_->fence_at();
+  if (at <= env().now())
+    return false;
+  arm(which, at - env().now());
+  return true;
+}
+
 void qp::judge_suspect() {
   if (const auto left = silence_until_hung(); left > base::duration::zero())
     return arm(timer::path_fence, left);
+  if (!rail_answers_ && put_off(timer::path_fence))
+    return;
   fenced_for_silence();
   raise(qp_event::deadline,
         rail_answers_ ? "its rail answers, this QP hangs" : "hung for the stall limit and path_fence");
@@ -149,7 +164,7 @@ void qp::judge_probe() {
     return arm(timer::probe, left);
   if (machine_.state() == qp_state::rebuilding)
     raise(qp_event::deadline, "the probe was not answered");
-  else // also one that asked for a sibling: it hangs here as well
+  else if (!put_off(timer::probe)) // also one that asked for a sibling: it hangs here as well
     raise(qp_event::fence, "it did not answer a probe");
 }
 

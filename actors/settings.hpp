@@ -22,6 +22,7 @@ struct settings {
   std::uint64_t signal_interval_bytes = 1ull << 20;
   base::duration stall_floor = std::chrono::milliseconds{30};
   base::duration path_fence = std::chrono::milliseconds{150};
+  base::duration breaker_hold = std::chrono::milliseconds{500}; ///< 0: no breaker
   base::duration fence_grace = std::chrono::milliseconds{100};
   base::duration drain_deadline = std::chrono::milliseconds{100};
   bool remote_fence = true;

@@ -9,6 +9,7 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::transition: return "transition";
   case event_kind::stall_suspected: return "stall suspected";
   case event_kind::false_alarm: return "false alarm";
+  case event_kind::fences_put_off: return "fences put off";
   case event_kind::reissued: return "reissued";
   case event_kind::fenced: return "fenced";
   case event_kind::remote_fence: return "remote fence";

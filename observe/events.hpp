@@ -16,6 +16,7 @@ enum class event_kind : std::uint8_t {
   transition,      ///< any actor changed its state: subject, from, to, detail = event
   stall_suspected, ///< a QP made no progress; value = outstanding WRs
   false_alarm,     ///< it did after all
+  fences_put_off,  ///< most peers of a device fell silent at once: a breaker opened; value = how many
   reissued,        ///< slices were issued a second time elsewhere; value = how many
   fenced,          ///< a QP generation can no longer touch our memory; value = generation
   remote_fence,    ///< the peer confirmed (or did not, see detail) a retired generation

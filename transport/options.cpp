@@ -54,6 +54,7 @@ base::expected<void> validate(const options& o) {
            within_ms("default_deadline_ms", o.default_deadline, 1ms, base::duration::max()),
            within_ms("stall_floor_ms", o.stall_floor, 1ms, 60s),
            within_ms("path_fence_ms", o.path_fence, 1ms, 60s),
+           within_ms("breaker_hold_ms", o.breaker_hold, 0ms, 2s),
            within_ms("fence_grace_ms", o.fence_grace, 0ms, 60s),
            within_ms("drain_deadline_ms", o.drain_deadline, 1ms, 60s),
            within_ms("remote_fence_timeout_ms", o.remote_fence_timeout, 1ms, 600s),

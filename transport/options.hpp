@@ -62,6 +62,7 @@ struct options {
   base::duration default_deadline = std::chrono::seconds{30};
   base::duration stall_floor = std::chrono::milliseconds{30};
   base::duration path_fence = std::chrono::milliseconds{150};
+  base::duration breaker_hold = std::chrono::milliseconds{500}; ///< 0: no breaker
   base::duration fence_grace =
       std::chrono::milliseconds{100}; ///< for posted WRs of an expired or cancelled transfer
   base::duration drain_deadline =

@@ -131,6 +131,7 @@ const key_table<actors::settings>& settings_keys() {
        }},
       ms("stall_floor_ms", &s::stall_floor, 1, 60e3),
       ms("path_fence_ms", &s::path_fence, 1, 60e3),
+      ms("breaker_hold_ms", &s::breaker_hold, 0, 2e3),
       ms("fence_grace_ms", &s::fence_grace, 0, 60e3),
       ms("drain_deadline_ms", &s::drain_deadline, 1, 60e3),
       flag("remote_fence", &s::remote_fence),

@@ -54,6 +54,7 @@ options options_of(const host_wishes& w, const host_spec& h, const std::shared_p
   o.max_open_batches = 1u << 20;
   o.stall_floor = c.stall_floor;
   o.path_fence = c.path_fence;
+  o.breaker_hold = c.breaker_hold;
   o.fence_grace = c.fence_grace;
   o.drain_deadline = c.drain_deadline;
   o.remote_fence = c.remote_fence;

@@ -29,6 +29,7 @@ actors::settings settings_of(const options& o) {
   s.slice_bytes = o.slice_bytes;
   s.stall_floor = o.stall_floor;
   s.path_fence = o.path_fence;
+  s.breaker_hold = o.breaker_hold;
   s.fence_grace = o.fence_grace;
   s.drain_deadline = o.drain_deadline;
   s.remote_fence = o.remote_fence;
