@@ -156,5 +156,9 @@ TEST_CASE(
   MESSAGE(sum.trials << " trials, two verbs each: " << sum.busy << " times EBUSY, slowest verb " << slowest_ms
                      << " ms, in " << sum.moved << " the peer had written before it was stopped");
   CHECK(sum.moved > sum.trials / 2);
+#ifdef __SANITIZE_THREAD__ // whose own time counts as well
+  CHECK(sum.slowest < 400ms);
+#else
   CHECK(sum.slowest < 200ms);
+#endif
 }
