@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t shown_findings = 8;
 constexpr std::size_t shown_transitions = 24;
+constexpr std::size_t shown_faults = 40; ///< the last ones
 
 const char* name_of(check_class c) {
   switch (c) {
@@ -65,8 +66,11 @@ std::string tell(const scenario& s, const run_facts& f, const std::vector<findin
         actors.push_back(a);
   }
   text += "  what was done:\n";
-  for (const auto& fault : f.faults)
-    text += fmt::format("    {:12.3f} ms  {}\n", in_ms(fault.at), fault.text);
+  const auto untold = f.faults.size() - std::min(f.faults.size(), shown_faults);
+  if (untold > 0)
+    text += fmt::format("    {} faults before these\n", untold);
+  for (auto fault = f.faults.begin() + static_cast<std::ptrdiff_t>(untold); fault != f.faults.end(); ++fault)
+    text += fmt::format("    {:12.3f} ms  {}\n", in_ms(fault->at), fault->text);
   add_transitions(text, f, actors);
   text += (f.in_real_time ? "  try it again: " : "  repeat it: ") +
           repeat_command(s, f.seed, f.in_real_time) + "\n";

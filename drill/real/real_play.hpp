@@ -68,7 +68,9 @@ private:
   bool come_up();
   void start_time();
   void plan();
-  void plan_fault(const fault_spec& what);
+  bool waits_for_device(const fault_spec& what, base::time_point since, std::function<void()> again);
+  void plan_fault(const fault_spec& what, base::time_point since);
+  void end_fault(const fault_spec& what, base::time_point since);
   void do_fault(const fault_spec& what,
                 const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
                 const char* prefix);
