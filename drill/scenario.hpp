@@ -31,6 +31,7 @@ private:
 
 struct host_spec {
   std::string name;
+  std::uint32_t count = 0; ///< in the file: so many alike, name0, name1, ...; 0: one, of this name
   std::vector<device_group> devices = std::vector<device_group>(2);
   actors::settings config;
 

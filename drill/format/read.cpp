@@ -4,6 +4,7 @@
 
 #include "base/input.hpp"
 #include "drill/format/cross_checks.hpp"
+#include "drill/format/expand.hpp"
 #include "drill/format/tables.hpp"
 
 #include <set>
@@ -52,9 +53,7 @@ tl::expected<scenario, std::vector<std::string>> parse_scenario(const std::strin
   }
   scenario s;
   format::read_object(format::value{root, "", wrong}, format::scenario_keys(), s);
-  for (std::size_t i = 0; i < s.traffic.size(); ++i)
-    if (s.traffic[i].name.empty())
-      s.traffic[i].name = fmt::format("{}-{}-{}", s.traffic[i].from, s.traffic[i].to, i);
+  format::expand(s);
   if (wrong.empty())
     format::check_together(s, wrong);
   if (!wrong.empty())

@@ -201,3 +201,26 @@ TEST_CASE("the example of the documentation is a scenario, and can be said in wo
       has(words,
           "  (device_bytes: bytes of the requests that the device made in this time; a target's are none)"));
 }
+
+TEST_CASE("a host with a count stands for many, and a star in traffic for each pair of them") {
+  const auto read = parse_scenario(R"({ "id": "x", "title": "y",
+    "hosts": [{ "name": "c", "count": 3, "devices": [{}] }, { "name": "s", "count": 2 }, { "name": "one" }],
+    "traffic": [{ "from": "c*", "to": "s*", "count": 7 }, { "name": "r", "from": "c*", "to": "c*" },
+                { "from": "one", "to": "s1" }] })");
+  REQUIRE(read.has_value());
+  std::string hosts;
+  for (const auto& h : read->hosts)
+    hosts += h.name + " ";
+  CHECK(hosts == "c0 c1 c2 s0 s1 one ");
+  CHECK(read->hosts[2].nics().size() == 1);
+  std::string traffic;
+  for (const auto& t : read->traffic)
+    traffic += t.name + " ";
+  CHECK(traffic ==
+        "c0-s0 c0-s1 c1-s0 c1-s1 c2-s0 c2-s1 r-c0-c1 r-c0-c2 r-c1-c0 r-c1-c2 r-c2-c0 r-c2-c1 one-s1-2 ");
+  CHECK(read->traffic[5].count == 7);
+  const auto none = parse_scenario(R"({ "id": "x", "title": "y", "hosts": [{ "name": "a" }, { "name": "b" }],
+    "traffic": [{ "from": "q*", "to": "a" }] })");
+  REQUIRE_FALSE(none.has_value());
+  CHECK(has(none.error().front(), "there is no host \"q*\""));
+}

@@ -30,6 +30,18 @@ key<T> name(std::string key_name, std::string T::*member) {
           }};
 }
 
+/// A host, or the beginning of several hosts' names with a * behind it (expand.hpp).
+template <class T>
+key<T> hosts(std::string key_name, std::string T::*member) {
+  constexpr const char* rule = "a host's name, or the beginning of some and '*'";
+  return {std::move(key_name), rule, [=](const value& v, T& into) {
+            static const std::regex accepted("[A-Za-z0-9._-]{1,60}|[A-Za-z0-9._-]{0,60}\\*");
+            if (!v.node().is_string() || !std::regex_match(v.node().get_ref<const std::string&>(), accepted))
+              return v.refuse(rule);
+            into.*member = v.node().get<std::string>();
+          }};
+}
+
 template <class T, class E>
 key<T> objects(std::string key_name, std::vector<E> T::*member, const key_table<E>& (*table)(),
                bool may_be_empty = true) {
@@ -152,6 +164,7 @@ const key_table<actors::settings>& settings_keys() {
 const key_table<host_spec>& host_keys() {
   static const key_table<host_spec> table{
       name("name", &host_spec::name).required(),
+      whole("count", &host_spec::count, 1, 256),
       objects("devices", &host_spec::devices, device_keys, false),
       {"settings", "an object, { ... }",
        [](const value& v, host_spec& into) { read_object(v, settings_keys(), into.config); }},
@@ -172,8 +185,8 @@ const key_table<traffic_spec>& traffic_keys() {
   using t = traffic_spec;
   static const key_table<t> table{
       name("name", &t::name),
-      name("from", &t::from).required(),
-      name("to", &t::to).required(),
+      hosts("from", &t::from).required(),
+      hosts("to", &t::to).required(),
       {"op", "one of write, read",
        [](const value& v, t& into) {
          if (v.node() != "write" && v.node() != "read")

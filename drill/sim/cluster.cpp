@@ -103,7 +103,7 @@ base::expected<void> machine::build(const std::string& address) {
   probe->incarnation = p.self;
   for (std::size_t i = 0; i < devices->size(); ++i) {
     auto open = actors::open_device::open(verbs_, (*devices)[i], probe, i,
-                                          devices->size() + actors::late_devices, 8192);
+                                          devices->size() + actors::late_devices, how_.cq_entries);
     if (!open)
       return base::fail(open.error());
     p.devices.push_back(std::move(*open));

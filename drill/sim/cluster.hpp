@@ -27,6 +27,7 @@ struct node_options {
   actors::settings config;
   verbs::soft::device_options nic;
   std::vector<verbs::soft::device_options> nics; ///< if any: one per device, instead of the two above
+  std::uint32_t cq_entries = 1u << 13;           ///< of each device's CQ
 };
 
 class cluster;

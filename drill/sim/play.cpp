@@ -19,8 +19,9 @@ using namespace std::chrono_literals;
 
 constexpr auto come_up_patience = 20s;
 /// So many jobs in this time, and not one transfer or completion: that is spinning. (A job takes 200 ns.)
-constexpr base::duration pace_window = 20ms;
+constexpr base::duration pace_window = 20ms; ///< times each `pace_hosts`: all hosts take turns on one clock
 constexpr std::uint64_t pace_limit = 90'000;
+constexpr std::size_t pace_hosts = 8;
 constexpr std::size_t kept_lines = 200;
 
 /// Which devices the fault's rules speak of.
@@ -145,15 +146,17 @@ void play::look_at_log() {
 
 void play::look_at_pace() {
   const auto t = stage_.cluster().now();
-  if (t - pace_since_ < pace_window)
+  const auto turns = static_cast<std::int64_t>((what_.hosts.size() + pace_hosts - 1) / pace_hosts);
+  const auto window = pace_window * turns;
+  if (t - pace_since_ < window)
     return;
   std::uint64_t ended = 0;
   for (const auto* flows : {&flows_, &after_flows_})
     for (const auto& f : *flows)
       ended += f.ended();
   const auto steps = stage_.cluster().world().steps();
-  if (t - pace_since_ < 2 * pace_window && steps - pace_steps_ > pace_limit && ended == pace_ended_ &&
-      facts_.progress.size() < 10)
+  if (t - pace_since_ < 2 * window && steps - pace_steps_ > pace_limit * static_cast<std::uint64_t>(turns) &&
+      ended == pace_ended_ && facts_.progress.size() < 10)
     facts_.progress.push_back(
         {now(), fmt::format("{} jobs in {} ms, and no transfer ended: something spins", steps - pace_steps_,
                             (t - pace_since_) / std::chrono::milliseconds{1})});

@@ -8,6 +8,8 @@ namespace actor_rdma::drill {
 
 namespace {
 
+constexpr std::size_t few_hosts = 8;
+
 std::pair<std::string, std::string> in_order(const std::string& a, const std::string& b) {
   return a < b ? std::pair{a, b} : std::pair{b, a};
 }
@@ -21,7 +23,9 @@ std::string host_of(const std::string& device) {
 sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : fabric_stage(what), cluster_(seed) {
   net_ = &cluster_.fabric();
   for (const auto& h : what.hosts) {
-    const sim::node_options how{h.name, h.nics().size(), h.config, {}, h.nics()};
+    sim::node_options how{h.name, h.nics().size(), h.config, {}, h.nics()};
+    if (what.hosts.size() > few_hosts)
+      how.cq_entries = 1u << 16; // as the transport has; less is quicker, and enough for few
     const auto added = cluster_.try_add(how);
     if (!added) {
       opened_ = base::fail(added.error());
