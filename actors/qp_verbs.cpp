@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace actor_rdma::actors {
 
 // -- making and connecting ------------------------------------------------------------------------
@@ -16,7 +18,8 @@ void qp::begin() {
   if (!indexed_) {
     const auto index = device_->add_qp(*this, room_of(config_, where_.initiator));
     if (!index) {
-      raise(qp_event::attempt_failed, "the CQ of " + device_->name() + " has no room for another QP");
+      raise(qp_event::attempt_failed,
+            fmt::format("the CQ of {} has no room for another QP (cq_entries)", device_->name()));
       return;
     }
     device_index_ = *index;

@@ -48,6 +48,7 @@ base::expected<void> validate(const options& o) {
            within_ms("lane_spin_ms", o.lane_spin, 0ns, 1s),
            within<std::uint32_t>("qps_per_endpoint", o.qps_per_endpoint, 1, 64),
            within<std::uint32_t>("send_queue_depth", o.send_queue_depth, 1, 16384),
+           within<std::uint32_t>("cq_entries", o.cq_entries, 1024, 1u << 22),
            within<std::uint32_t>("slice_bytes", o.slice_bytes, 256, 1u << 30),
            within<std::uint32_t>("max_open_batches", o.max_open_batches, 1, 1u << 20),
            within<std::uint32_t>("notice_inbox", o.notice_inbox, 1, 1u << 20),

@@ -56,6 +56,7 @@ struct options {
 
   std::uint32_t qps_per_endpoint = 2;
   std::uint32_t send_queue_depth = 256; ///< WRs per QP
+  std::uint32_t cq_entries = 1u << 16;  ///< per device: room for cq_entries / (send_queue_depth + 2) QPs
   std::uint32_t slice_bytes = 256 * 1024;
   std::uint32_t max_open_batches = 4096;
 

@@ -18,9 +18,6 @@ namespace actor_rdma::detail {
 
 namespace {
 
-/// Room for 64 endpoints of 2 QPs and 256 WRs each on one device.
-constexpr std::uint32_t cq_entries = 1u << 16;
-
 actors::settings settings_of(const options& o) {
   actors::settings s;
   s.node = o.name;
@@ -106,7 +103,7 @@ base::expected<std::vector<actors::open_device>> core::open_devices() {
   std::vector<actors::open_device> open;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     auto d = actors::open_device::open(*table_, chosen[i], probe, i, chosen.size() + actors::late_devices,
-                                       cq_entries);
+                                       opts_.cq_entries);
     if (!d)
       return base::fail(d.error());
     open.push_back(std::move(*d));
