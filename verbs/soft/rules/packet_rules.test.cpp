@@ -170,7 +170,7 @@ TEST_CASE("payload in disorder is visible in part before its completion, and who
 TEST_CASE("requests behind a payload in disorder wait for it, and are not sent again") {
   ruled_rig rig;
   rig.rule("dev=a do=reorder:10ms");
-  for (int slot = 0; slot < 3; ++slot)
+  for (std::uint64_t slot = 0; slot < 3; ++slot)
     rig.write(slot, 4 * 4096);
   rig.run_for(29ms);
   CHECK(rig.a->poll().size() == 2);
