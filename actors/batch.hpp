@@ -121,7 +121,8 @@ public:
   std::uint64_t serial = 0; ///< order of arrival at the peer; names the batch in messages and deadlines
   bool stopped = false;     ///< expired, cancelled or its peer died
   bool reported_stuck = false;
-  bool held = false; ///< the peer refused a key of it: nothing is posted until its memory was read again
+  bool touched = false; ///< the queue has something to tell of it
+  bool held = false;    ///< the peer refused a key of it: nothing is posted until its memory was read again
   std::uint64_t timer = 0; ///< deadline_id of its next deadline
 
   /// Publishes the end of one transfer. Its waiter hears of it at the next flush().

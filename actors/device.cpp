@@ -29,10 +29,10 @@ device::~device() = default;
 caf::behavior device::make_behavior() {
   watch();
   read_port();
-  return {on<subscribe>(&device::handle),
-          on<unsubscribe>(&device::handle),
-          on<memory_registered>(&device::handle),
-          on<memory_released>(&device::handle),
+  return {on<subscribe>(&device::handle, &device::handle),
+          on<unsubscribe>(&device::handle, &device::handle),
+          on<memory_registered>(&device::handle, &device::handle),
+          on<memory_released>(&device::handle, &device::handle),
           on<stop>(&device::handle),
           on<snapshot_request>(&device::handle)};
 }
@@ -44,8 +44,9 @@ void device::on_fault(const std::string& what) {
 // -- messages -------------------------------------------------------------------------------------
 
 void device::handle(subscribe& m) {
+  if (std::find(subscribers_.begin(), subscribers_.end(), m.who) == subscribers_.end())
+    subscribers_.push_back(m.who);
   caf::anon_send(m.who, present());
-  subscribers_.push_back(m.who);
 }
 
 void device::handle(unsubscribe& m) {

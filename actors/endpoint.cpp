@@ -33,13 +33,27 @@ caf::behavior endpoint::make_behavior() {
     q.handle = launch(q.object);
   }
   caf::anon_send(where_.device_handle, subscribe{me()});
-  return {on<qp_report>(&endpoint::handle), on<device_changed>(&endpoint::handle),
-          on<peer_link>(&endpoint::handle), on<control>(&endpoint::handle),
-          on<stop>(&endpoint::handle),      on<snapshot_request>(&endpoint::handle)};
+  return {on<qp_report>(&endpoint::handle, &endpoint::handle),
+          on<device_changed>(&endpoint::handle, &endpoint::handle),
+          on<peer_link>(&endpoint::handle, &endpoint::handle),
+          on<control>(&endpoint::handle, &endpoint::handle),
+          on<stop>(&endpoint::handle, &endpoint::handle),
+          on<snapshot_request>(&endpoint::handle)};
 }
 
+/// Whatever it came from: what is owed to the peer actor keeps its deadline, and idle QPs theirs.
 void endpoint::on_fault(const std::string& what) {
-  note(observe::event_kind::internal_fault, what, 0, base::level::error);
+  try {
+    note(observe::event_kind::internal_fault, what, 0, base::level::error);
+  } catch (...) { // transfers wait for what follows
+  }
+  const bool owes = std::any_of(members_.begin(), members_.end(),
+                                [](const auto& q) { return q.retire_generation != q.settled_generation; });
+  if (owes && retire_timer_ == deadline_id::none)
+    retire_timer_ = env().arm(env().now() + config_.remote_fence_timeout, *this,
+                              static_cast<std::uint64_t>(timer::retire));
+  if (where_.initiator && retry_timer_ == deadline_id::none)
+    schedule_retry();
 }
 
 // -- machine --------------------------------------------------------------------------------------

@@ -177,13 +177,14 @@ void endpoint::send_retire(const member& q) {
 void endpoint::settle(member& q, std::uint16_t generation, bool confirmed) {
   if (!where_.initiator || static_cast<std::int16_t>(generation - q.settled_generation) <= 0)
     return;
+  // Transfers wait for it: until it is on the way it is owed.
+  caf::anon_send(where_.owner, remote_fence_settled{where_.slots[index_of(q)], generation, confirmed});
   q.settled_generation = generation;
   if (static_cast<std::int16_t>(generation - q.retire_generation) > 0)
     q.retire_generation = generation;
   if (!confirmed)
     note(observe::event_kind::remote_fence, "not confirmed by the peer in time", generation,
          base::level::warn);
-  caf::anon_send(where_.owner, remote_fence_settled{where_.slots[index_of(q)], generation, confirmed});
 }
 
 void endpoint::on_message(const bootstrap::retired& m) {

@@ -21,11 +21,16 @@ guest::guest(lane_env& env, const settings& config, observer& watch, place where
       title_(config.node + "<" + where_.name), since_(env.now()), notices_(where_.notices) {}
 
 caf::behavior guest::make_behavior() {
-  return {
-      on<adopt_link>(&guest::handle),       on<link_closed>(&guest::handle), on<control>(&guest::handle),
-      on<published>(&guest::handle),        on<stop>(&guest::handle),        on<stopped>(&guest::handle),
-      on<snapshot_request>(&guest::handle), on<notice_ack>(&guest::handle),  on<notice_room>(&guest::handle),
-      on<device_added>(&guest::handle)};
+  return {on<adopt_link>(&guest::handle, &guest::handle),
+          on<link_closed>(&guest::handle, &guest::handle),
+          on<control>(&guest::handle, &guest::handle),
+          on<published>(&guest::handle, &guest::handle),
+          on<stop>(&guest::handle),
+          on<stopped>(&guest::handle, &guest::handle),
+          on<snapshot_request>(&guest::handle),
+          on<notice_ack>(&guest::handle, &guest::handle),
+          on<notice_room>(&guest::handle, &guest::handle),
+          on<device_added>(&guest::handle, &guest::handle)};
 }
 
 void guest::on_fault(const std::string& what) {
@@ -44,7 +49,7 @@ void guest::handle(adopt_link& m) {
   h.node = config_.node;
   h.features = config_.notices ? bootstrap::feature_notices : 0;
   send(h);
-  send(bootstrap::publish{std::move(m.published)});
+  send(bootstrap::publish{m.published});
   peer_link up;
   up.link = link_;
   up.owner = where_.who;
@@ -58,6 +63,8 @@ void guest::handle(adopt_link& m) {
 void guest::handle(link_closed& m) {
   if (m.link != link_ || leaving_)
     return;
+  if (window_ == deadline_id::none)
+    window_ = env().arm(env().now() + 2 * config_.reconnect_window, *this, 0);
   link_ = 0;
   cause_ = m.why.to_string();
   note(observe::event_kind::peer_lost, "control link: " + cause_, base::level::info);
@@ -65,7 +72,6 @@ void guest::handle(link_closed& m) {
   down.owner = where_.who;
   for (const auto& [number, e] : endpoints_)
     caf::anon_send(e.handle, down);
-  window_ = env().arm(env().now() + 2 * config_.reconnect_window, *this, 0);
 }
 
 void guest::on_deadline(std::uint64_t) {
@@ -74,11 +80,12 @@ void guest::on_deadline(std::uint64_t) {
 }
 
 void guest::handle(device_added& m) {
-  where_.devices.push_back({m.object, m.handle, m.env});
+  if (where_.devices.empty() || where_.devices.back().object != m.object)
+    where_.devices.push_back({m.object, m.handle, m.env});
 }
 
 void guest::handle(published& m) {
-  send(bootstrap::publish{std::move(m.what)});
+  send(bootstrap::publish{m.what});
 }
 
 void guest::handle(control& m) {

@@ -12,7 +12,7 @@ void guest::on_notice(bootstrap::notice& m) {
   if (!source_)
     source_ = where_.inbox->open([to = me()] { caf::anon_send(to, notice_room{}); });
   const auto push = [&] {
-    return where_.inbox->push(source_, {where_.name, where_.who, m.sequence, {m.name, std::move(m.payload)}});
+    return where_.inbox->push(source_, {where_.name, where_.who, m.sequence, {m.name, m.payload}});
   };
   const auto how =
       config_.notices ? notices_.take(m.session, m.sequence, push) : receive_window::arrival::nonsense;
@@ -37,8 +37,9 @@ void guest::on_notice(bootstrap::notice& m) {
     return where_.channel->close(link_);
   }
   // One answer for all that have come meanwhile.
-  if (!std::exchange(ack_due_, true))
+  if (!ack_due_)
     caf::anon_send(me(), notice_ack{});
+  ack_due_ = true;
 }
 
 void guest::handle(notice_ack&) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <typeinfo>
 
 #include <infiniband/verbs.h>
 
@@ -95,6 +96,9 @@ public:
   virtual caf::actor_system& system() = 0;
   /// An actor of this lane was spawned; the simulation ends what a failed test leaves behind.
   virtual void launched(const caf::actor& who) { (void)who; }
+  /// A message of this type is about to be handled on the lane; what the simulation throws here leaves the
+  /// handler.
+  virtual void handling(const std::type_info& message) { (void)message; }
   /// Where CAF must run this lane's actors; nullptr in the simulation (CAF's test coordinator).
   virtual caf::execution_unit* unit() noexcept = 0;
 };

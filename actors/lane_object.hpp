@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 #include <caf/actor_system.hpp>
@@ -46,25 +47,28 @@ protected:
     (void)self;
     return std::static_pointer_cast<Self>(shared_from_this());
   }
+  /// True if nothing was thrown; else it has been told.
   template <class Body>
-  void guarded(Body&& body) noexcept {
+  bool guarded(Body&& body) noexcept {
     try {
       body();
+      return true;
     } catch (const std::exception& e) {
-      on_fault(e.what());
+      tell_fault(e.what());
     } catch (...) {
-      on_fault("unknown exception");
+      tell_fault("unknown exception");
     }
+    return false;
   }
   /// A handler of messages of type M that cannot throw into CAF. If it throws, and the message carries what
-  /// somebody waits for, `salvage` sees to what the handler has left in it.
+  /// somebody waits for, `salvage` sees to what the handler has left in it. That is the handler itself where
+  /// what it has done already does no harm when it is done again.
   template <class M, class Self>
   auto on(void (Self::*member)(M&), std::type_identity_t<void (Self::*)(M&)> salvage = nullptr) {
     return [this, member, salvage](M& message) {
-      bool good = false;
-      guarded([&] {
+      const bool good = guarded([&] {
+        env_.handling(typeid(M));
         (static_cast<Self*>(this)->*member)(message);
-        good = true;
       });
       if (!good && salvage != nullptr)
         guarded([&] { (static_cast<Self*>(this)->*salvage)(message); });
@@ -75,6 +79,14 @@ private:
   template <class T>
   friend caf::actor launch(const std::shared_ptr<T>& object);
   friend class lane_object_actor;
+
+  /// What is thrown while a fault is told has nobody left to go to.
+  void tell_fault(const char* what) noexcept {
+    try {
+      on_fault(what);
+    } catch (...) {
+    }
+  }
 
   lane_env& env_;
   caf::actor handle_;

@@ -35,12 +35,12 @@ caf::behavior node::make_behavior() {
     caf::anon_send(d.handle, subscribe{me()});
   env().arm(env().now() + config_.device_poll, *this, look_token);
   return {
-      on<dial_request>(&node::handle),      on<link_opened>(&node::handle),
-      on<link_closed>(&node::handle),       on<control>(&node::handle),
-      on<import_peer>(&node::handle),       on<device_changed>(&node::handle),
-      on<guest_left>(&node::handle),        on<register_buffer>(&node::handle),
-      on<deregister_buffer>(&node::handle), on<stop>(&node::handle),
-      on<stopped>(&node::handle),           on<snapshot_request>(&node::handle),
+      on<dial_request>(&node::handle, &node::handle), on<link_opened>(&node::handle, &node::handle),
+      on<link_closed>(&node::handle, &node::handle),  on<control>(&node::handle, &node::handle),
+      on<import_peer>(&node::handle, &node::handle),  on<device_changed>(&node::handle, &node::handle),
+      on<guest_left>(&node::handle, &node::handle),   on<register_buffer>(&node::handle),
+      on<deregister_buffer>(&node::handle),           on<stop>(&node::handle),
+      on<stopped>(&node::handle, &node::handle),      on<snapshot_request>(&node::handle),
   };
 }
 

@@ -9,8 +9,13 @@ namespace actor_rdma::actors {
 
 void notice_outbox::put(std::shared_ptr<batch_state> batch) {
   const auto serial = batch->serial;
-  window_.put(serial, batch->attached_notice());
-  batches_.emplace(serial, std::move(batch));
+  const auto at = batches_.emplace(serial, batch).first;
+  try {
+    window_.put(serial, batch->attached_notice());
+  } catch (...) {
+    batches_.erase(at);
+    throw;
+  }
   pump();
 }
 

@@ -36,6 +36,11 @@ public:
   void put(std::shared_ptr<batch_state> batch);
   /// A link to the incarnation that all notices here are for; everything unanswered is sent again.
   void connected();
+  /// Everything unanswered once more: what was taken for sent may not have been.
+  void send_again() {
+    if (connected_)
+      connected();
+  }
   void disconnected() noexcept { connected_ = false; }
   /// The peer's answer. `next_session` is used when the peer does not know ours any more. The text of a fault
   /// of the peer, or null.

@@ -24,6 +24,7 @@ send_window::answer send_window::acknowledge(const bootstrap::noticed& m, std::v
     return answer::other_session;
   if (m.upto > acked_ + sent_)
     return answer::never_sent;
+  delivered.reserve(m.upto > acked_ ? m.upto - acked_ : 0); // then nothing throws half-way
   while (acked_ < m.upto) {
     const auto& e = entries_.front();
     ++acked_;
@@ -57,6 +58,7 @@ std::optional<send_window::given_up> send_window::give_up(std::uint64_t id) {
 std::vector<send_window::given_up> send_window::restart(std::uint64_t session, bool unsent_too) {
   std::vector<given_up> gone;
   const auto until = unsent_too ? entries_.size() : sent_;
+  gone.reserve(until);
   for (std::size_t i = 0; i < until; ++i) {
     if (!entries_[i].abandoned)
       gone.push_back({entries_[i].id, i < sent_ ? acked_ + 1 + i : 0});

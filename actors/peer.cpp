@@ -19,49 +19,81 @@ peer::~peer() = default;
 caf::behavior peer::make_behavior() {
   return {
       on<submit>(&peer::handle, &peer::salvage),
-      on<ended>(&peer::handle),
-      on<suspected>(&peer::handle),
-      on<slot_state_changed>(&peer::handle),
-      on<cancel>(&peer::handle),
-      on<remote_fence_settled>(&peer::handle),
-      on<control>(&peer::handle),
-      on<link_opened>(&peer::handle),
-      on<link_closed>(&peer::handle),
-      on<import_peer>(&peer::handle),
+      on<ended>(&peer::handle, &peer::handle),
+      on<suspected>(&peer::handle, &peer::handle),
+      on<slot_state_changed>(&peer::handle, &peer::handle),
+      on<cancel>(&peer::handle, &peer::handle),
+      on<remote_fence_settled>(&peer::handle, &peer::handle),
+      on<control>(&peer::handle, &peer::handle),
+      on<link_opened>(&peer::handle, &peer::handle),
+      on<link_closed>(&peer::handle, &peer::handle),
+      on<import_peer>(&peer::handle, &peer::salvage),
       on<rail_refused>(&peer::handle),
-      on<dial_started>(&peer::handle),
-      on<cancel_buffer>(&peer::handle),
+      on<dial_started>(&peer::handle, &peer::handle),
+      on<cancel_buffer>(&peer::handle, &peer::handle),
       on<snapshot_request>(&peer::handle),
-      on<stop>(&peer::handle),
-      on<stopped>(&peer::handle),
-      on<device_added>(&peer::handle),
+      on<stop>(&peer::handle, &peer::handle),
+      on<stopped>(&peer::handle, &peer::handle),
+      on<device_added>(&peer::handle, &peer::handle),
   };
 }
 
+/// Whatever it came from: what is open goes on, or ends.
 void peer::on_fault(const std::string& what) {
-  note(observe::event_kind::internal_fault, what, 0, base::level::error);
+  try {
+    note(observe::event_kind::internal_fault, what, 0, base::level::error);
+  } catch (...) { // the work matters more
+  }
+  if (std::exchange(recovering_, true))
+    return;
+  if (!guarded([&] { recover(); }))
+    queue_.stop_all(transfer_status::failed, base::reason::internal);
+  recovering_ = false;
+}
+
+void peer::recover() {
+  queue_.recover();
+  outbox_.send_again();
+  if (refresh_timer_ == deadline_id::none) { // nobody will say which keys are valid
+    end_refresh();
+    queue_.refresh_failed(base::reason::internal);
+  }
+  pump();
 }
 
 void peer::on_deadline(std::uint64_t token) {
+  if (guarded([&] { due(token); }))
+    return;
+  // Nothing is left without its deadline.
   guarded([&] {
-    if (token == dial_token) {
-      dial_timer_ = deadline_id::none;
-      raise(session_event::retry, "time to dial again");
-    } else if (token == refresh_due_token) {
-      refresh_timer_ = deadline_id::none;
-      end_refresh();
-      note(observe::event_kind::keys_refreshed,
-           "a key was refused, and the peer does not say what it publishes now", 0, base::level::warn);
-      queue_.refresh_failed(base::reason::peer_silent);
-      pump();
-    } else if (const auto batch = queue_.find(token)) {
-      batch->timer = 0;
-      batch_due(batch);
-    } else if (const auto told = outbox_.find(token)) {
-      told->timer = 0;
-      notice_due(told);
-    }
+    if (token == dial_token && dial_timer_ == deadline_id::none)
+      perform(session_action::redial_later);
+    else if (const auto batch = queue_.find(token); batch && batch->timer == 0)
+      batch->stopped ? fence_stopped(batch)
+                     : stop_batch(batch, transfer_status::failed, base::reason::internal);
+    else if (const auto told = outbox_.find(token); told && told->timer == 0)
+      outbox_.give_up(*told, base::reason::internal);
   });
+}
+
+void peer::due(std::uint64_t token) {
+  if (token == dial_token) {
+    dial_timer_ = deadline_id::none;
+    raise(session_event::retry, "time to dial again");
+  } else if (token == refresh_due_token) {
+    refresh_timer_ = deadline_id::none;
+    end_refresh();
+    note(observe::event_kind::keys_refreshed,
+         "a key was refused, and the peer does not say what it publishes now", 0, base::level::warn);
+    queue_.refresh_failed(base::reason::peer_silent);
+    pump();
+  } else if (const auto batch = queue_.find(token)) {
+    batch->timer = 0;
+    batch_due(batch);
+  } else if (const auto told = outbox_.find(token)) {
+    told->timer = 0;
+    notice_due(told);
+  }
 }
 
 // -- batches --------------------------------------------------------------------------------------
@@ -87,9 +119,7 @@ void peer::salvage(submit& m) {
   if (batch->done())
     return;
   if (batch->transfers().empty())
-    return outbox_.find(batch->serial) == batch
-               ? outbox_.give_up(*batch, base::reason::internal)
-               : notice_ended(batch, notice_status::lost, base::reason::internal, 0);
+    return give_up_notice(batch);
   if (queue_.find(batch->serial) != batch)
     queue_.submit(batch);
   if (queue_.find(batch->serial) == batch) // else its source is barred
@@ -124,8 +154,14 @@ void peer::stop_batch(const std::shared_ptr<batch_state>& batch, transfer_status
     return;
   if (batch->timer != 0)
     env().cancel(static_cast<deadline_id>(std::exchange(batch->timer, 0)));
-  if (queue_.stop(*batch, how, cause))
+  if (!queue_.stop(*batch, how, cause))
+    return;
+  try {
     arm_batch(*batch, env().now() + config_.fence_grace);
+  } catch (...) { // then there is no grace
+    fence_stopped(batch);
+    throw;
+  }
 }
 
 void peer::fence_stopped(const std::shared_ptr<batch_state>& batch) {
@@ -146,15 +182,16 @@ void peer::handle(cancel_buffer& m) {
     stop_batch(batch, transfer_status::cancelled, base::reason::cancelled);
 }
 
-void peer::batch_ended(const std::shared_ptr<batch_state>& done) {
+/// The queue calls it in the midst of its work, so it goes on after a fault as if there had been none.
+void peer::batch_ended(const std::shared_ptr<batch_state>& done) noexcept {
   if (done->timer != 0)
     env().cancel(static_cast<deadline_id>(std::exchange(done->timer, 0)));
   for (const auto& b : done->locals)
     b->open_batches.fetch_sub(1, std::memory_order_acq_rel);
-  if (done->attached_notice())
-    data_in_place(done);
-  else
-    where_.batch_done(done);
+  if (!done->attached_notice())
+    done_or_told([&] { where_.batch_done(done); });
+  else if (!done_or_told([&] { data_in_place(done); }))
+    done_or_told([&] { give_up_notice(done); });
 }
 
 // -- slices ---------------------------------------------------------------------------------------
@@ -162,24 +199,36 @@ void peer::batch_ended(const std::shared_ptr<batch_state>& done) {
 void peer::pump() {
   for (;;) {
     auto c = chunks_.take();
-    if (!queue_.pull(*c, env().now())) {
-      chunks_.give(std::move(c));
-      return;
+    try {
+      if (!queue_.pull(*c, env().now()))
+        return chunks_.give(std::move(c));
+      caf::anon_send(slots_[c->slot], post{c});
+    } catch (...) {
+      give_back(*c);
+      throw;
     }
-    const auto& to = slots_[c->slot];
-    caf::anon_send(to, post{std::move(c)});
   }
 }
 
+/// The QP does not get it.
+void peer::give_back(chunk& unposted) {
+  for (std::size_t i = 0; i < unposted.count; ++i)
+    unposted.slices[i].end = wr_end::unposted;
+  if (unposted.count > 0)
+    queue_.ended(unposted, env().now());
+}
+
 void peer::handle(ended& m) {
-  auto c = std::move(m.slices);
-  queue_.ended(*c, env().now());
-  chunks_.give(std::move(c));
+  if (const auto c = std::exchange(m.slices, nullptr)) {
+    queue_.ended(*c, env().now());
+    chunks_.give(c);
+  }
   pump();
 }
 
 void peer::handle(suspected& m) {
-  queue_.suspected(*m.slices, m.to);
+  if (const auto c = std::exchange(m.slices, nullptr))
+    queue_.suspected(*c, m.to);
   pump();
 }
 

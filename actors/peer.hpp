@@ -64,7 +64,7 @@ public:
   caf::behavior make_behavior() override;
   void on_fault(const std::string& what) override;
   void on_deadline(std::uint64_t token) override;
-  void batch_ended(const std::shared_ptr<batch_state>& ended) override;
+  void batch_ended(const std::shared_ptr<batch_state>& ended) noexcept override;
   void keys_refused() override;
   void source_barred(const refusal_budget::source& who, base::time_point now) override;
   void send_notice(bootstrap::notice&& what, bool repeated) override;
@@ -84,6 +84,7 @@ private:
   void handle(control& m);
   void handle(submit& m);
   void salvage(submit& m);
+  void salvage(import_peer& m);
   void handle(cancel& m);
   void handle(cancel_buffer& m);
   void handle(ended& m);
@@ -111,6 +112,18 @@ private:
 
   // work
   void pump();
+  void give_back(chunk& unposted);
+  void recover();
+  /// In the midst of something else: a fault is told, and that is all.
+  template <class Body>
+  bool done_or_told(Body&& body) noexcept {
+    const bool was_recovering = std::exchange(recovering_, true);
+    const bool good = guarded(std::forward<Body>(body));
+    recovering_ = was_recovering;
+    return good;
+  }
+  void due(std::uint64_t token);
+  void give_up_notice(const std::shared_ptr<batch_state>& batch);
   void stop_batch(const std::shared_ptr<batch_state>& batch, transfer_status how, base::reason cause);
   void fence_stopped(const std::shared_ptr<batch_state>& batch);
   void batch_due(const std::shared_ptr<batch_state>& batch);
@@ -160,6 +173,7 @@ private:
   notice_outbox outbox_;
   std::uint64_t features_ = 0; ///< the peer's, of its last hello
   chunk_pool chunks_;
+  bool recovering_ = false;
   caf::actor stop_asked_by_;
   bool stopping_ = false;
 };

@@ -42,6 +42,16 @@ void peer::data_in_place(const std::shared_ptr<batch_state>& batch) {
   outbox_.put(batch);
 }
 
+/// It is not sent, or nobody knows whether it arrived.
+void peer::give_up_notice(const std::shared_ptr<batch_state>& batch) {
+  if (batch->notice().status != notice_status::pending)
+    return;
+  if (outbox_.find(batch->serial) == batch)
+    outbox_.give_up(*batch, base::reason::internal);
+  else
+    notice_ended(batch, notice_status::lost, base::reason::internal, 0);
+}
+
 void peer::notice_due(const std::shared_ptr<batch_state>& batch) {
   if (env().now() >= batch->deadline)
     return outbox_.give_up(*batch, base::reason::timeout);
@@ -81,23 +91,25 @@ void peer::notice_ended(const std::shared_ptr<batch_state>& batch, notice_status
                         std::uint64_t sequence) {
   if (batch->timer != 0)
     env().cancel(static_cast<deadline_id>(std::exchange(batch->timer, 0)));
-  const auto& name = batch->attached_notice()->name;
-  observe::event e;
-  e.at = env().now();
-  e.subject = title_;
-  e.value = sequence;
-  if (how == notice_status::delivered) {
-    e.kind = observe::event_kind::notice_delivered;
-    e.detail = name;
-    watch_.emit(std::move(e), base::level::off);
-  } else {
-    e.kind = observe::event_kind::notice_lost;
-    e.to = to_string(how);
-    e.detail = fmt::format("{}: {}", name, base::to_string(cause));
-    watch_.emit(std::move(e), base::level::info);
-  }
+  done_or_told([&] {
+    const auto& name = batch->attached_notice()->name;
+    observe::event e;
+    e.at = env().now();
+    e.subject = title_;
+    e.value = sequence;
+    if (how == notice_status::delivered) {
+      e.kind = observe::event_kind::notice_delivered;
+      e.detail = name;
+      watch_.emit(std::move(e), base::level::off);
+    } else {
+      e.kind = observe::event_kind::notice_lost;
+      e.to = to_string(how);
+      e.detail = fmt::format("{}: {}", name, base::to_string(cause));
+      watch_.emit(std::move(e), base::level::info);
+    }
+  });
   batch->publish_notice(how, cause);
-  where_.batch_done(batch);
+  done_or_told([&] { where_.batch_done(batch); });
   batch->flush();
 }
 

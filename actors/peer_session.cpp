@@ -108,13 +108,20 @@ void peer::perform(session_action action) {
 
 void peer::handle(import_peer& m) {
   if (memory_) {
-    m.done(peer_ref{me(), where_.view});
+    std::exchange(m.done, nullptr)(peer_ref{me(), where_.view});
     return;
   }
   imports_.push_back(std::move(m.done));
   if (machine_.state() == session_state::dialling && !dialling_)
     return raise(session_event::retry, "an import asks for it");
   raise(session_event::want, "an import asks for it");
+}
+
+/// Whoever asked is answered, now if not later.
+void peer::salvage(import_peer& m) {
+  answer_imports(base::fail(base::reason::internal, "transport", "a fault in it"));
+  if (const auto done = std::exchange(m.done, nullptr))
+    done(base::fail(base::reason::internal, "transport", "a fault in it"));
 }
 
 void peer::dial() {
@@ -247,7 +254,8 @@ void peer::answer_imports(const base::expected<peer_ref>& outcome) {
 }
 
 void peer::handle(device_added& m) {
-  where_.devices.push_back({m.object, m.handle, m.env});
+  if (where_.devices.empty() || where_.devices.back().object != m.object)
+    where_.devices.push_back({m.object, m.handle, m.env});
   if (!memory_ || stopping_)
     return;
   make_endpoints();

@@ -10,23 +10,39 @@ namespace actor_rdma::actors {
 
 qp::qp(lane_env& env, const settings& config, observer& watch, std::shared_ptr<device> dev, place where)
     : lane_object(env), config_(config), watch_(watch), device_(std::move(dev)), where_(std::move(where)),
-      machine_(qp_state::rebuilding, env.now()), ledger_(config.send_queue_depth), ended_(chunks_.take()) {}
+      machine_(qp_state::rebuilding, env.now()), ledger_(config.send_queue_depth), ended_(chunks_.take()) {
+  more_ended_.reserve(config.send_queue_depth);
+}
 
 qp::~qp() = default;
 
 caf::behavior qp::make_behavior() {
   return {
-      on<post>(&qp::handle, &qp::salvage), on<qp_begin>(&qp::handle),
-      on<qp_connect>(&qp::handle),         on<qp_hold>(&qp::handle),
-      on<qp_fence>(&qp::handle),           on<qp_probe>(&qp::handle),
-      on<fence_batch>(&qp::handle),        on<qp_rail_answers>(&qp::handle),
+      on<post>(&qp::handle, &qp::salvage),
+      on<qp_begin>(&qp::handle),
+      on<qp_fence>(&qp::handle, &qp::handle),
+      on<qp_connect>(&qp::handle),
+      on<qp_hold>(&qp::handle),
+      on<qp_probe>(&qp::handle),
+      on<fence_batch>(&qp::handle),
+      on<qp_rail_answers>(&qp::handle),
       on<snapshot_request>(&qp::handle),
   };
 }
 
+/// Also an attempt that had not begun is fenced: its end is told. And a fence that stopped half-way begins
+/// again.
 void qp::on_fault(const std::string& what) {
-  note(observe::event_kind::internal_fault, what, 0, base::level::error);
-  raise(qp_event::fence, "internal fault: " + what); // also of an attempt that had not begun: its end is told
+  try {
+    note(observe::event_kind::internal_fault, what, 0, base::level::error);
+    raise(qp_event::fence, "internal fault: " + what);
+  } catch (...) { // the fence matters more
+    raise(qp_event::fence, "internal fault");
+  }
+  if (machine_.state() == qp_state::draining && !destroying_ &&
+      timers_[static_cast<std::size_t>(timer::drain)] == deadline_id::none)
+    drain();
+  flush_ended();
 }
 
 // -- messages -------------------------------------------------------------------------------------
@@ -188,30 +204,38 @@ void qp::withhold() {
 void qp::reissue(offer_to to) {
   if (!where_.peer || ledger_.empty())
     return;
-  auto c = chunks_.take();
+  chunk_ptr c;
   std::uint64_t n = 0;
   auto position = ledger_.next() - ledger_.outstanding();
-  ledger_.each([&](slice& s) {
-    if (static_cast<std::int32_t>(position++ - reissued_upto_) < 0)
-      return;
-    if (s.record == nullptr)
-      s.record = new reissue_record{false, 1};
-    ++s.record->holds;
-    auto again = s;
-    again.avoid = device_->number();
-    c->add(again, wr_end::flushed);
-    ++n;
-    if (c->full()) {
-      c->slot = where_.slot;
-      c->generation = generation_;
-      caf::anon_send(where_.peer, suspected{std::exchange(c, chunks_.take()), to});
-    }
-  });
-  reissued_upto_ = ledger_.next();
-  if (c->count > 0) {
+  const auto hand_over = [&] {
     c->slot = where_.slot;
     c->generation = generation_;
-    caf::anon_send(where_.peer, suspected{std::move(c), to});
+    caf::anon_send(where_.peer, suspected{c, to});
+    c = nullptr;
+    reissued_upto_ = position;
+  };
+  try {
+    ledger_.each([&](slice& s) {
+      if (static_cast<std::int32_t>(position++ - reissued_upto_) < 0)
+        return;
+      if (!c)
+        c = chunks_.take();
+      if (s.record == nullptr)
+        s.record = new reissue_record{false, 1};
+      ++s.record->holds;
+      auto again = s;
+      again.avoid = device_->number();
+      c->add(again, wr_end::flushed);
+      ++n;
+      if (c->full())
+        hand_over();
+    });
+    if (c)
+      hand_over();
+  } catch (...) {
+    for (std::size_t i = 0; c && i < c->count; ++i)
+      --c->slices[i].what.record->holds; // the WR has its own: nobody else carries them
+    throw;
   }
   if (n > 0)
     note(observe::event_kind::reissued,
@@ -265,21 +289,46 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
   });
 }
 
-void qp::give_back(const slice& what, wr_end end) {
+void qp::give_back(const slice& what, wr_end end) noexcept {
   device_->bytes_in_flight -= what.length;
   if (aside_)
     device_->bytes_aside -= what.length;
+  keep_ended(what, end);
+}
+
+/// What does not get away now does so at the next flush_ended(): it has left the ledger, and nobody else
+/// knows of it.
+void qp::keep_ended(const slice& what, wr_end end) noexcept {
+  if (ended_->full()) {
+    try {
+      send_ended();
+    } catch (...) {
+      more_ended_.push_back({what, end});
+      return;
+    }
+  }
   ended_->add(what, end);
-  if (ended_->full())
-    flush_ended();
 }
 
 void qp::flush_ended() {
   if (ended_->count == 0)
     return;
+  send_ended();
+  while (!more_ended_.empty()) {
+    while (!more_ended_.empty() && !ended_->full()) {
+      ended_->add(more_ended_.back().what, more_ended_.back().end);
+      more_ended_.pop_back();
+    }
+    send_ended();
+  }
+}
+
+void qp::send_ended() {
+  auto next = chunks_.take();
   ended_->slot = where_.slot;
   ended_->generation = generation_;
-  caf::anon_send(where_.peer, ended{std::exchange(ended_, chunks_.take())});
+  caf::anon_send(where_.peer, ended{ended_});
+  ended_ = std::move(next);
 }
 
 void qp::on_deadline(std::uint64_t token) {

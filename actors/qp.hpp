@@ -21,6 +21,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace actor_rdma::actors {
 
@@ -106,8 +107,10 @@ private:
   void probe_ended(ibv_wc_status status);
 
   // work
-  void give_back(const slice& what, wr_end end);
+  void give_back(const slice& what, wr_end end) noexcept;
+  void keep_ended(const slice& what, wr_end end) noexcept;
   void flush_ended();
+  void send_ended();
   void reissue(offer_to to);
   // its silence
   void start_stall_clock();
@@ -152,6 +155,7 @@ private:
   std::uint32_t reissued_upto_ = 0; ///< ledger position: older ones have been issued elsewhere too
   chunk_pool chunks_;
   chunk_ptr ended_;
+  std::vector<ended_slice> more_ended_; ///< what ended_ had no room for; has room for the send queue
   bool probe_out_ = false;
   int probing_for_ = -1; ///< sibling's index, or -1: for ourselves
 

@@ -135,6 +135,8 @@ void connect_qp(qp_incarnation& qp, const link_parameters& link) {
 }
 
 void move_to_error(qp_incarnation& qp) {
+  if (qp.destroyed)
+    return;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
   keep_failure(qp, qp.pair.modify(attr, IBV_QP_STATE));

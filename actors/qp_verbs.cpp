@@ -192,11 +192,10 @@ void qp::handle(post& m) {
 
 /// Slices that the ledger does not have go back as they came.
 void qp::salvage(post& m) {
-  if (!m.slices)
-    return;
-  for (std::size_t i = 0; i < m.slices->count; ++i)
-    m.slices->slices[i].end = wr_end::unposted;
-  caf::anon_send(where_.peer, ended{std::move(m.slices)});
+  const auto c = std::exchange(m.slices, nullptr);
+  for (std::size_t i = 0; c && i < c->count; ++i)
+    keep_ended(c->slices[i].what, wr_end::unposted);
+  flush_ended();
 }
 
 /// The device took the chain up to `bad`. What it took may be unsignalled, so the QP is fenced to learn its
@@ -215,6 +214,7 @@ void qp::on_async(ibv_event_type type) {
 
 // -- the way out ----------------------------------------------------------------------------------
 
+/// Its last step is the deadline: where that is missing, it is done again.
 void qp::drain() {
   for (const auto t : {timer::attempt, timer::stall, timer::path_fence, timer::probe})
     disarm(t);
@@ -223,7 +223,8 @@ void qp::drain() {
   probe_out_ = false;
   tell_slot(false);
   report(qp_step::fencing);
-  arm(timer::drain, config_.drain_deadline);
+  if (!born_)
+    return destroy();
   env().run_slow(
       device_->number(), [born = born_] { move_to_error(*born); },
       [self = shared(this), born = born_] {
@@ -236,10 +237,11 @@ void qp::drain() {
             self->destroy();
         });
       });
+  arm(timer::drain, config_.drain_deadline);
 }
 
 void qp::destroy() {
-  if (std::exchange(destroying_, true))
+  if (destroying_)
     return;
   disarm(timer::drain);
   if (!born_)
@@ -247,6 +249,7 @@ void qp::destroy() {
   env().run_slow(
       device_->number(), [born = born_] { destroy_qp(*born); },
       [self = shared(this), born = born_] { self->guarded([&] { self->destroyed(born); }); });
+  destroying_ = true;
 }
 
 void qp::destroyed(const std::shared_ptr<qp_incarnation>& gone) {

@@ -30,6 +30,10 @@ public:
   std::uint64_t random() override { return random_.next(); }
   caf::actor_system& system() override { return world_.system(); }
   void launched(const caf::actor& who) override { actors_.push_back(who); }
+  void handling(const std::type_info& message) override {
+    if (world_.handling)
+      world_.handling(name_, message);
+  }
   caf::execution_unit* unit() noexcept override { return nullptr; }
 
   /// Jobs that could run now; job `k` < jobs() is run by run(k).

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include <caf/actor_system.hpp>
@@ -68,6 +69,9 @@ public:
   std::function<base::duration()> take_slow_time;
   /// Called before each deadline is armed, if it is set; what it throws leaves arm().
   std::function<void()> arming;
+  /// Called before each message is handled, with the lane's name, if it is set; what it throws leaves the
+  /// handler.
+  std::function<void(const std::string& lane, const std::type_info& message)> handling;
   void add_source(std::shared_ptr<sim_source> source) { sources_.push_back(std::move(source)); }
   /// Runs `action` at virtual time `at`: faults, submissions.
   void at(base::time_point at, std::function<void()> action);

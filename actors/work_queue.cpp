@@ -47,6 +47,8 @@ void work_queue::submit(const std::shared_ptr<batch_state>& batch) {
   batch->serial = next_serial_++;
   if (batch->transfers().empty())
     return;
+  touched_.reserve(batches_.size() + 1);
+  leaving_.reserve(batches_.size() + 1);
   batches_.push_back(batch);
   if (rekeyed_)
     rekey(*batch, rekeyed_); // it was made with what was known a moment ago
@@ -77,7 +79,7 @@ std::vector<std::shared_ptr<batch_state>> work_queue::batches_using(const local_
 
 // -- stopping -------------------------------------------------------------------------------------
 
-void work_queue::stop_transfer(transfer& item, transfer_status how, base::reason cause) {
+void work_queue::stop_transfer(transfer& item, transfer_status how, base::reason cause) noexcept {
   if (item.stop == transfer_status::pending) {
     item.stop = how;
     item.cause = cause;
@@ -85,11 +87,15 @@ void work_queue::stop_transfer(transfer& item, transfer_status how, base::reason
   }
 }
 
-bool work_queue::stop(batch_state& batch, transfer_status how, base::reason cause) {
+void work_queue::mark_stopped(batch_state& batch, transfer_status how, base::reason cause) noexcept {
   batch.stopped = true;
   for (auto& item : batch.transfers())
     if (item.status.load(std::memory_order_relaxed) == transfer_status::pending)
       stop_transfer(item, how, cause);
+}
+
+bool work_queue::stop(batch_state& batch, transfer_status how, base::reason cause) {
+  mark_stopped(batch, how, cause);
   sweep();
   bool out = false;
   for (auto& item : batch.transfers()) {
@@ -100,30 +106,38 @@ bool work_queue::stop(batch_state& batch, transfer_status how, base::reason caus
   return out;
 }
 
-void work_queue::stop_all(transfer_status how, base::reason cause) {
-  const auto all = batches_;
-  for (const auto& b : all)
-    stop(*b, how, cause);
+void work_queue::stop_all(transfer_status how, base::reason cause) noexcept {
+  for (const auto& b : batches_)
+    mark_stopped(*b, how, cause);
+  recover();
+}
+
+void work_queue::recover() noexcept {
+  sweep_needed_ = true;
+  sweep();
+  barred_ends_.clear();
+  for (const auto& b : batches_) {
+    for (auto& item : b->transfers())
+      maybe_end(*b, item);
+    touch(*b);
+  }
+  settle();
 }
 
 /// Throws away queued slices whose transfer was stopped or whose bytes another WR has delivered.
-void work_queue::sweep() {
+void work_queue::sweep() noexcept {
   if (!std::exchange(sweep_needed_, false))
     return;
-  std::vector<slice> dropped;
   const auto is_over = [&](const slice& s) {
-    const bool over = !is_wanted(s) || (s.record != nullptr && s.record->done);
-    if (over)
-      dropped.push_back(s);
-    return over;
-  };
-  std::erase_if(again_, is_over);
-  std::erase_if(held_, [&](const held_slice& h) { return is_over(h.what); });
-  for (const auto& s : dropped) {
+    if (is_wanted(s) && (s.record == nullptr || !s.record->done))
+      return false;
     unqueue(s);
     drop_hold(s.record);
     maybe_end(s);
-  }
+    return true;
+  };
+  std::erase_if(again_, is_over);
+  std::erase_if(held_, [&](const held_slice& h) { return is_over(h.what); });
 }
 
 // -- pulling --------------------------------------------------------------------------------------
@@ -175,23 +189,34 @@ void work_queue::unqueue(const slice& what) noexcept {
   what.each([](transfer& t, std::uint64_t) { --t.queued; });
 }
 
+/// No WR or queue has what is left of its transfers: they end without it.
+void work_queue::fail(const slice& what) noexcept {
+  what.each(
+      [&](transfer& t, std::uint64_t) { stop_transfer(t, transfer_status::failed, base::reason::internal); });
+}
+
 /// What is still wanted of a slice that cannot go on as one; nobody else may have it.
 void work_queue::split(const slice& what) {
-  for (std::size_t i = what.more + 1u; i-- > 0;) {
-    auto& t = what.item[i];
-    if (t.stop != transfer_status::pending)
-      continue;
-    auto one = what;
-    one.item = &t;
-    one.more = 0;
-    one.record = nullptr;
-    if (what.more > 0)
-      one.length = static_cast<std::uint32_t>(t.length);
-    if (what.batch->held)
-      held_.push_front({one});
-    else
-      again_.push_front(one);
-    ++t.queued;
+  try {
+    for (std::size_t i = what.more + 1u; i-- > 0;) {
+      auto& t = what.item[i];
+      if (t.stop != transfer_status::pending)
+        continue;
+      auto one = what;
+      one.item = &t;
+      one.more = 0;
+      one.record = nullptr;
+      if (what.more > 0)
+        one.length = static_cast<std::uint32_t>(t.length);
+      if (what.batch->held)
+        held_.push_front({one});
+      else
+        again_.push_front(one);
+      ++t.queued;
+    }
+  } catch (...) {
+    fail(what);
+    throw;
   }
 }
 
@@ -298,6 +323,13 @@ void work_queue::aim(slice& what, const slot_state& slot) const {
       what.batch->target().ranges[item.remote_buffer].rkey(item.remote + what.offset, slot.peer_device);
 }
 
+/// Whatever is out, and a chunk more, may come to wait for a fence.
+void work_queue::reserve_waiters(slot_state& slot) {
+  const auto needed = slot.waiters.size() + slot.out + chunk::capacity;
+  if (slot.waiters.capacity() < needed)
+    slot.waiters.reserve(std::max(needed, 2 * slot.waiters.capacity()));
+}
+
 bool work_queue::pull(chunk& out, base::time_point now) {
   for (auto& s : slots_)
     if (s.out == 0 && s.rate > 0 && now - s.measured_from > remeasure_after)
@@ -314,6 +346,7 @@ bool work_queue::pull(chunk& out, base::time_point now) {
       std::count_if(slots_.begin(), slots_.end(), [](const auto& x) { return x.usable; }));
   const auto share =
       usable > 1 ? (waiting_upto(usable * chunk::capacity) + usable - 1) / usable : chunk::capacity;
+  reserve_waiters(*slot);
   if (slot->out == 0)
     slot->measured_from = now; // what came before was idleness, not slowness
   out.slot = static_cast<slot_id>(slot - slots_.data());

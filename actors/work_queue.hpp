@@ -3,7 +3,9 @@
 // holds. QPs pull from it by credit; which rail gets a slice, and where a transfer is cut, is decided at the
 // pull, so nothing is pinned to a rail that died meanwhile. It decides when a transfer has ended, and it is
 // the one place that may: no terminal status while a WR of the transfer could touch memory, ours (WRs out) or
-// the peer's (remote fences). Pure: no CAF, no verbs, no clock, no threads.
+// the peer's (remote fences). Pure: no CAF, no verbs, no clock, no threads. What is thrown on the way (memory
+// may run out) costs a transfer its success at most and never its end: the account of WRs, fences and ends
+// needs no memory when it is kept, and recover() does what a call that threw had not come to.
 #pragma once
 
 #include "actors/refusal_budget.hpp"
@@ -23,7 +25,7 @@ class work_queue_owner {
 public:
   /// Every transfer of the batch has ended; the queue lets go of it. Its waiter is woken right after this
   /// call.
-  virtual void batch_ended(const std::shared_ptr<batch_state>& ended) = 0;
+  virtual void batch_ended(const std::shared_ptr<batch_state>& ended) noexcept = 0;
   /// The peer's device refused a key. Batches that use it are held until refreshed() or refresh_failed().
   virtual void keys_refused() = 0;
   /// Devices refused so many requests of this pair of buffers that none are posted for a while; those that
@@ -51,21 +53,26 @@ public:
   /// when it is fenced. Returns true when WRs are still out, so that somebody must see to their fence.
   bool stop(batch_state& batch, transfer_status how, base::reason cause);
   /// The same for all batches (peer dead, shutdown).
-  void stop_all(transfer_status how, base::reason cause);
+  void stop_all(transfer_status how, base::reason cause) noexcept;
   std::shared_ptr<batch_state> find(std::uint64_t serial) const;
   std::vector<std::shared_ptr<batch_state>> batches_using(const local_buffer& buffer) const;
 
   /// Fills `out` (empty, with room) for the slot that would finish it first; false when no slot has credit or
-  /// there is nothing to send. The caller sends the chunk to out.slot.
+  /// there is nothing to send. The caller sends the chunk to out.slot; if that throws, or pull() itself, it
+  /// gives back what is in the chunk as unposted.
   bool pull(chunk& out, base::time_point now);
 
-  /// WRs of a slot's generation have ended (their local fence is proven, or they never were posted).
+  /// WRs of a slot's generation have ended (their local fence is proven, or they never were posted). Also if
+  /// it throws: what could not be queued again fails (internal).
   void ended(const chunk& what, base::time_point now);
   /// WRs of the slot are suspected to hang: their slices wait for another QP, while the WRs stay out. The
-  /// slices carry the records that reissue() of the QP attached.
+  /// slices carry the records that reissue() of the QP attached. If it throws, the WRs of some are all that
+  /// there is.
   void suspected(const chunk& what, offer_to to = offer_to::anyone);
   /// The peer can no longer be written to by generations <= `generation` of the slot; or nobody confirmed it.
-  void remote_fenced(slot_id slot, std::uint16_t generation, bool confirmed);
+  void remote_fenced(slot_id slot, std::uint16_t generation, bool confirmed) noexcept;
+  /// After an exception has left any of these calls: whatever can end now does.
+  void recover() noexcept;
 
   /// The peer's memory was read again, later than keys_refused(). Held batches go on with the keys of now.
   /// Transfers whose range is gone fail (not_found), and so do those that were refused with the very key that
@@ -98,10 +105,12 @@ private:
     base::time_point measured_from{}; ///< its last end, or when it was last given work after having none
     struct waiter {
       std::uint16_t generation;
+      std::uint16_t more; ///< as in its slice
       transfer* item;
       batch_state* batch;
     };
-    std::vector<waiter> waiters; ///< transfers that wait for this slot's remote fence
+    std::vector<waiter>
+        waiters; ///< WRs whose transfers wait for this slot's remote fence; has room for `out`
   };
 
   slot_state* choose(std::uint64_t bytes, std::uint16_t avoid);
@@ -114,8 +123,11 @@ private:
   static void unqueue(const slice& what) noexcept;
   void split(const slice& what);
   void refused_together(const slot_state& slot, const ended_slice& what);
+  void fail(const slice& what) noexcept;
+  static void reserve_waiters(slot_state& slot);
   void aim(slice& what, const slot_state& slot) const;
-  void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what);
+  void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what) noexcept;
+  void follow_up(const slot_state& slot, const ended_slice& what);
   void requeue(const slice& what, bool refused = false);
   static refusal_budget::source source_of(const batch_state& batch, const transfer& item);
   void request_refused(const batch_state& batch, transfer& item);
@@ -127,13 +139,14 @@ private:
   static void rekey(batch_state& batch, const std::shared_ptr<const remote_memory>& now);
   void release_held();
   void count_success(const slice& what);
-  void drop_hold(reissue_record* record);
-  void stop_transfer(transfer& item, transfer_status how, base::reason cause);
-  void sweep();
-  void maybe_end(batch_state& batch, transfer& item);
-  void maybe_end(const slice& what);
-  void touch(batch_state& batch);
-  void settle();
+  void drop_hold(reissue_record* record) noexcept;
+  void stop_transfer(transfer& item, transfer_status how, base::reason cause) noexcept;
+  void mark_stopped(batch_state& batch, transfer_status how, base::reason cause) noexcept;
+  void sweep() noexcept;
+  void maybe_end(batch_state& batch, transfer& item) noexcept;
+  void maybe_end(const slice& what) noexcept;
+  void touch(batch_state& batch) noexcept;
+  void settle() noexcept;
   double usual_rate() const noexcept;
   std::size_t waiting_upto(std::size_t enough) const noexcept;
 
@@ -155,7 +168,8 @@ private:
   std::vector<std::pair<batch_state*, transfer*>> barred_ends_; ///< looked at once the step is done
   base::time_point now_{};                                      ///< of the last ended()
   bool sweep_needed_ = false;
-  std::vector<batch_state*> touched_;
+  std::vector<batch_state*> touched_;                 ///< each once; has room for all of batches_
+  std::vector<std::shared_ptr<batch_state>> leaving_; ///< has room for all of batches_
   std::uint64_t next_serial_ = 1;
   std::size_t turn_ = 0; ///< breaks ties between equal rails in turn
 };

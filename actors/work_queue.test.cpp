@@ -73,7 +73,7 @@ public:
       queue.ended(one, now += each);
     }
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) override { ++ended_batches; }
+  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override { ++ended_batches; }
   void keys_refused() override { ++refusals; }
   void source_barred(const refusal_budget::source&, base::time_point) override {}
 

@@ -4,6 +4,7 @@
 #include "base/checks.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace actor_rdma::actors {
@@ -22,7 +23,7 @@ bool later_generation(std::uint16_t a, std::uint16_t b) noexcept {
 
 // -- ends of WRs ----------------------------------------------------------------------------------
 
-void work_queue::drop_hold(reissue_record* record) {
+void work_queue::drop_hold(reissue_record* record) noexcept {
   if (record != nullptr && --record->holds == 0)
     delete record;
 }
@@ -55,16 +56,16 @@ void work_queue::requeue(const slice& what, bool refused) {
 /// One of the transfers in it is at fault, and only on their own do they tell which.
 void work_queue::refused_together(const slot_state& slot, const ended_slice& e) {
   const bool elsewhere = e.what.record != nullptr && (e.what.record->done || e.what.record->holds > 1);
-  drop_hold(e.what.record);
-  if (elsewhere || !is_wanted(e.what))
-    return;
-  if (e.end == wr_end::no_access) {
-    auto one = e.what;
-    while (one.item->stop != transfer_status::pending)
-      ++one.item; // a stopped one may not know its range any more
-    ask_for_keys(slot, one);
+  if (!elsewhere && is_wanted(e.what)) {
+    if (e.end == wr_end::no_access) {
+      auto one = e.what;
+      while (one.item->stop != transfer_status::pending)
+        ++one.item; // a stopped one may not know its range any more
+      ask_for_keys(slot, one);
+    }
+    split(e.what);
   }
-  split(e.what);
+  drop_hold(e.what.record);
 }
 
 /// The transfer fails. Of a source whose requests are refused again and again nothing is posted for a while:
@@ -93,21 +94,25 @@ void work_queue::end_barred() {
     maybe_end(*batch, *item);
 }
 
-void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& e) {
+/// The account of a WR that has ended. What is to be done about its slice is follow_up()'s.
+void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& e) noexcept {
   --slot.out;
   slot.out_bytes -= e.what.length;
   // Packets of this WR may still be under way to the peer, and its QP there may accept them.
   const bool owes_fence = e.what.item->op == operation::write && e.end != wr_end::success &&
                           e.end != wr_end::unposted && config_.remote_fence &&
                           later_generation(generation, slot.fenced_upto);
+  if (owes_fence)
+    slot.waiters.push_back({generation, e.what.more, e.what.item, e.what.batch});
   e.what.each([&](transfer& item, std::uint64_t) {
     ACTOR_RDMA_ASSERT(item.wrs > 0, "a WR ends once");
     --item.wrs;
-    if (owes_fence) {
-      slot.waiters.push_back({generation, &item, e.what.batch});
-      ++item.fences;
-    }
+    item.fences += owes_fence ? 1 : 0;
   });
+}
+
+/// If it throws, the slice was not queued again and its hold was not dropped.
+void work_queue::follow_up(const slot_state& slot, const ended_slice& e) {
   const bool at_fault = e.end == wr_end::fault && e.what.faults + 1 >= most_faults;
   if (e.what.more > 0 && (e.end == wr_end::refused || e.end == wr_end::no_access || at_fault))
     return refused_together(slot, e);
@@ -138,9 +143,17 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   now_ = now;
   auto& slot = slots_.at(what.slot);
   std::uint64_t bytes = 0;
+  std::exception_ptr failure;
   for (std::size_t i = 0; i < what.count; ++i) {
     const auto& e = what.slices[i];
     end_wr(slot, what.generation, e);
+    try {
+      follow_up(slot, e);
+    } catch (...) {
+      fail(e.what);
+      drop_hold(e.what.record);
+      failure = std::current_exception();
+    }
     bytes += e.end == wr_end::success ? e.what.length : 0;
   }
   sweep();
@@ -154,6 +167,8 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   }
   slot.measured_from = now;
   settle();
+  if (failure)
+    std::rethrow_exception(failure);
 }
 
 void work_queue::suspected(const chunk& what, offer_to to) {
@@ -163,41 +178,51 @@ void work_queue::suspected(const chunk& what, offer_to to) {
     slot.declined = !(taken = usable_elsewhere(slot.local_device));
   else if (to == offer_to::declined)
     taken = slot.declined;
+  std::exception_ptr failure;
   for (std::size_t i = 0; i < what.count; ++i) {
     const auto& s = what.slices[i].what;
     if (!taken || !is_wanted(s) || s.record->done) {
       drop_hold(s.record);
       continue;
     }
-    if (s.batch->held)
-      held_.push_back({s});
-    else
-      again_.push_back(s);
+    try {
+      if (s.batch->held)
+        held_.push_back({s});
+      else
+        again_.push_back(s);
+    } catch (...) {
+      drop_hold(s.record);
+      failure = std::current_exception();
+      continue;
+    }
     s.each([](transfer& t, std::uint64_t) { ++t.queued; });
   }
+  if (failure)
+    std::rethrow_exception(failure);
 }
 
-void work_queue::remote_fenced(slot_id id, std::uint16_t generation, bool confirmed) {
-  auto& slot = slots_.at(id);
+void work_queue::remote_fenced(slot_id id, std::uint16_t generation, bool confirmed) noexcept {
+  auto& slot = slots_[id];
   if (!later_generation(generation, slot.fenced_upto))
     return;
   slot.fenced_upto = generation;
-  std::vector<slot_state::waiter> settled;
-  const auto keep = std::partition(slot.waiters.begin(), slot.waiters.end(),
-                                   [&](const auto& w) { return later_generation(w.generation, generation); });
-  settled.assign(keep, slot.waiters.end());
-  slot.waiters.erase(keep, slot.waiters.end());
-  for (const auto& w : settled) {
-    --w.item->fences;
-    w.item->unconfirmed = w.item->unconfirmed || !confirmed;
-    maybe_end(*w.batch, *w.item);
-  }
+  std::erase_if(slot.waiters, [&](const slot_state::waiter& w) {
+    if (later_generation(w.generation, generation))
+      return false;
+    for (std::size_t i = 0; i <= w.more; ++i) {
+      auto& item = w.item[i];
+      --item.fences;
+      item.unconfirmed = item.unconfirmed || !confirmed;
+      maybe_end(*w.batch, item);
+    }
+    return true;
+  });
   settle();
 }
 
 // -- ends of transfers ----------------------------------------------------------------------------
 
-void work_queue::maybe_end(batch_state& batch, transfer& item) {
+void work_queue::maybe_end(batch_state& batch, transfer& item) noexcept {
   if (item.wrs > 0 || item.fences > 0 || item.queued > 0 ||
       item.status.load(std::memory_order_relaxed) != transfer_status::pending)
     return;
@@ -214,37 +239,36 @@ void work_queue::maybe_end(batch_state& batch, transfer& item) {
   touch(batch);
 }
 
-void work_queue::maybe_end(const slice& what) {
+void work_queue::maybe_end(const slice& what) noexcept {
   what.each([&](transfer& t, std::uint64_t) { maybe_end(*what.batch, t); });
 }
 
-void work_queue::touch(batch_state& batch) {
-  if (touched_.empty() || touched_.back() != &batch)
+void work_queue::touch(batch_state& batch) noexcept {
+  if (!std::exchange(batch.touched, true))
     touched_.push_back(&batch);
 }
 
 /// Tells waiters, once per batch and step, and lets go of batches that have ended.
-void work_queue::settle() {
-  std::vector<std::shared_ptr<batch_state>> ended; // keeps them alive until touched_ has been walked
+void work_queue::settle() noexcept {
   for (auto* b : touched_) {
+    b->touched = false;
     if (b->ended < b->transfers().size()) {
       b->flush();
       continue;
     }
     const auto at = std::lower_bound(batches_.begin(), batches_.end(), b->serial,
                                      [](const auto& x, std::uint64_t n) { return x->serial < n; });
-    if (at == batches_.end() || at->get() != b)
-      continue; // let go of already in this step
     if (static_cast<std::size_t>(at - batches_.begin()) < fresh_)
       --fresh_;
-    ended.push_back(std::move(*at));
+    leaving_.push_back(std::move(*at));
     batches_.erase(at);
   }
   touched_.clear();
-  for (auto& b : ended) {
+  for (auto& b : leaving_) {
     owner_.batch_ended(b);
     b->flush();
   }
+  leaving_.clear();
 }
 
 std::uint64_t work_queue::open_transfers() const noexcept {

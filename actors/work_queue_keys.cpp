@@ -36,11 +36,16 @@ void work_queue::hold_users_of(const remote_range& range) {
                        t.stop == transfer_status::pending && b->target().ranges[t.remote_buffer].id == id;
               });
   }
-  std::erase_if(again_, [&](const slice& s) {
-    if (s.batch->held)
-      held_.push_back({s});
-    return s.batch->held;
-  });
+  const auto before = held_.size();
+  try {
+    for (const auto& s : again_)
+      if (s.batch->held)
+        held_.push_back({s});
+  } catch (...) {
+    held_.resize(before);
+    throw;
+  }
+  std::erase_if(again_, [](const slice& s) { return s.batch->held; });
 }
 
 std::size_t work_queue::refreshed(const std::shared_ptr<const remote_memory>& now) {
@@ -139,20 +144,12 @@ void work_queue::refresh_failed(base::reason cause) {
 }
 
 void work_queue::release_held() {
-  std::vector<std::shared_ptr<batch_state>> released;
   for (const auto& b : batches_)
-    if (std::exchange(b->held, false))
-      released.push_back(b);
-  for (const auto& h : std::exchange(held_, {}))
-    again_.push_back(h.what);
+    b->held = false;
+  for (; !held_.empty(); held_.pop_front())
+    again_.push_back(held_.front().what);
   fresh_ = 0; // what was passed over is looked at again
-  sweep_needed_ = true;
-  sweep();
-  for (const auto& b : released)
-    for (auto& t : b->transfers())
-      maybe_end(*b, t);
-  end_barred();
-  settle();
+  recover();
 }
 
 } // namespace actor_rdma::actors

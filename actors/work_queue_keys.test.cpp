@@ -70,7 +70,7 @@ struct fixture : work_queue_owner {
     c.add(what, how);
     queue.ended(c, now += 1us);
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) override {}
+  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
   void keys_refused() override { ++refusals; }
   void source_barred(const refusal_budget::source&, base::time_point) override {}
 

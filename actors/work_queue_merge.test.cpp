@@ -83,7 +83,7 @@ public:
     }
     queue.suspected(c);
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) override {}
+  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
   void keys_refused() override { ++refusals; }
   void source_barred(const refusal_budget::source&, base::time_point) override {}
 

@@ -65,7 +65,7 @@ struct fixture : work_queue_owner {
     end(pull(), wr_end::refused);
     CHECK(b->result(0).cause == base::reason::request_fault);
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) override { ++ended_batches; }
+  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override { ++ended_batches; }
   void keys_refused() override {}
   void source_barred(const refusal_budget::source& who, base::time_point) override { bars.push_back(who); }
 

@@ -233,7 +233,7 @@ bool machine::stop() {
   });
   in_.world_->run_until([&] { return over; }, in_.now() + patience);
   engine_->channel().stop();
-  return over && clean;
+  return over && clean && count(observe::event_kind::internal_fault) == internal_faults;
 }
 
 std::size_t machine::count(observe::event_kind kind) const {

@@ -52,8 +52,9 @@ public:
   base::expected<std::shared_ptr<actors::batch_state>>
   notify(const actors::peer_ref& to, notice what, base::duration deadline = std::chrono::seconds{30});
   void on_event(const observe::event& what) override;
-  /// Ends everything in good order; true when nothing was left.
+  /// Ends everything in good order; true when nothing was left, and nothing had gone wrong inside.
   bool stop();
+  std::size_t internal_faults = 0; ///< that the test brings about; more or fewer make stop() false
 
   /// The process is gone at once, as by SIGKILL: actors, QPs and memory go without a word, links are reset.
   void kill();

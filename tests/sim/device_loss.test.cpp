@@ -270,6 +270,8 @@ TEST_CASE("A-16: a device that appears after the start is taken in at both ends,
     CHECK(a.count(observe::event_kind::device_opened) == 1);
     CHECK(in_state(a, "a/soft2", "ACTIVE"));
     CHECK(state_of(c, "a/soft2").open_mrs == state_of(c, "a/soft1").open_mrs);
+    CHECK(sim::transitions(a, "a/soft2>b/soft0", "ACTIVE") == 1);
+    CHECK(sim::transitions(b, "b/soft0>a/soft2", "ACTIVE") == 1);
     for (unsigned round = 2; round < 5; ++round) {
       must_arrive(out, round);
       must_arrive(in, round);
