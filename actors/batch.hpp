@@ -123,7 +123,8 @@ public:
   bool reported_stuck = false;
   bool touched = false; ///< the queue has something to tell of it
   bool held = false;    ///< the peer refused a key of it: nothing is posted until its memory was read again
-  std::uint64_t timer = 0; ///< deadline_id of its next deadline
+  bool passed_over = false; ///< a transfer before `next` is not fully cut: no usable rail had its keys
+  std::uint64_t timer = 0;  ///< deadline_id of its next deadline
 
   /// Publishes the end of one transfer. Its waiter hears of it at the next flush().
   void publish(transfer& item, transfer_status status) noexcept {

@@ -10,6 +10,7 @@
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(actor_rdma::actors::submit)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(actor_rdma::actors::cancel)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(actor_rdma::actors::cancel_buffer)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(actor_rdma::actors::keys_made)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(actor_rdma::actors::post)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(actor_rdma::actors::ended)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(actor_rdma::actors::suspected)

@@ -37,6 +37,8 @@ struct cancel {
 struct cancel_buffer {
   std::shared_ptr<local_buffer> buffer;
 };
+/// node -> peers: a buffer is registered on a device that has served without it; one per such registration.
+struct keys_made {};
 /// peer -> QP: slices to post; bound: the QP's credit (its send queue).
 struct post {
   chunk_ptr slices;

@@ -60,10 +60,22 @@ private:
     std::uint32_t opening = 0;                 ///< of the device that they are registered with; 0: none are
     bool complete = false;                     ///< all of them are there
     bool busy = false;                         ///< they are being registered anew, or taken back
+    std::uint32_t failures = 0;    ///< on the device's opening of now: it serves without the buffer
+    base::time_point not_before{}; ///< for the next try
+    int told_errno = 0;            ///< why, as the last event said
+  };
+  /// What a slow call that registers a buffer on a device found.
+  struct registration {
+    std::uint32_t opening = 0;        ///< of the device
+    std::uint64_t chunk_bytes = 0;    ///< the length of a region that there was room for
+    std::vector<std::uint32_t> lkeys; ///< by chunk; empty: it was lost, or failed
+    std::vector<std::uint32_t> rkeys;
+    base::error failure{base::reason::none};
   };
   struct owned_buffer {
     std::shared_ptr<local_buffer> what;
     std::vector<std::shared_ptr<buffer_part>> parts; ///< by device; shared with the slow calls
+    std::vector<registration> made;                  ///< by device, until `registered` is answered
     std::uint32_t calls = 0;                         ///< slow calls under way
     base::error failure{base::reason::none};
     std::function<void(base::expected<std::shared_ptr<local_buffer>>)> registered;
@@ -75,17 +87,10 @@ private:
     std::shared_ptr<open_device> open; ///< nothing: it is lost, and regions of it have to go
     std::uint32_t opening = 1;
     std::uint32_t probe_rkey = 0;
-    bool told =
-        true; ///< the device knows that all is registered on this opening, or that nothing is left of it
-    std::uint32_t failures = 0;
-    base::time_point not_before{};
-    bool waits = false; ///< for that, with a deadline
-  };
-  /// What a slow call that registers a buffer on a device found.
-  struct registration {
-    std::vector<std::uint32_t> lkeys; ///< by chunk; empty: it was lost, or failed
-    std::vector<std::uint32_t> rkeys;
-    base::error failure{base::reason::none};
+    /// The device knows that all has been tried on this opening, or that nothing is left of it.
+    bool told = true;
+    base::time_point looks_at = base::time_point::max(); ///< when its deadline is; max: there is none
+    deadline_id look = deadline_id::none;
   };
   struct known_peer {
     std::shared_ptr<peer> object;
@@ -118,16 +123,21 @@ private:
   void refresh_view();
   static void register_regions(const open_device& on, const local_buffer& what, buffer_part& part,
                                registration& result);
+  static void register_smaller(const open_device& on, const local_buffer& what, buffer_part& part,
+                               std::uint64_t least, registration& result);
   void register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void keep_keys(std::size_t device, owned_buffer& b, const registration& made, std::uint32_t opening);
-  void region_made(const std::shared_ptr<owned_buffer>& b);
+  void regions_made(const std::shared_ptr<owned_buffer>& b);
+  bool settle_chunks(const std::shared_ptr<owned_buffer>& b);
   void try_deregister(std::uint64_t id);
   // memory on devices that come and go (node_devices.cpp)
   void device_memory_changed(const device_changed& m);
   void reconcile(std::size_t device);
   void register_again(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b);
-  void look_again_at(std::size_t device, base::duration in);
+  void registered_again(std::size_t device, owned_buffer& b, const registration& made);
+  void try_later(std::size_t device, owned_buffer& b, const base::error& why);
+  void look_again_at(std::size_t device, base::time_point when);
 
   // devices that appear (node_late.cpp)
   struct look_round;

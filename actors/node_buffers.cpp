@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registration and deregistration of memory. A buffer is registered with every device and to its full length,
-// in several regions where a device takes no longer ones, or not at all.
-// Deregistration ends the batches that use it, waits until they have ended (which means fenced), and only
+// Registration and deregistration of memory. A buffer is registered on every device, on each to its full
+// length or not at all, in several regions where a device takes no longer ones. Where that fails the device
+// is left out and tried again, and its rails do not carry what needs the buffer. It fails when no device has
+// it. Deregistration ends the batches that use it, waits until they have ended (which means fenced), and only
 // then takes the regions away.
 #include "actors/node.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,64 +44,85 @@ void node::handle(register_buffer& m) {
         base::fail(base::reason::resource, "transport",
                    fmt::format("{} bytes would take {} memory regions of {} bytes, and at most {} are made",
                                m.length, chunks, b->what->chunk_bytes, max_chunks)));
-  b->what->lkeys.resize(devices_at_most_ * chunks);
-  b->what->rkeys.resize(devices_at_most_ * chunks);
   for (std::size_t i = 0; i < n; ++i)
     b->parts.push_back(std::make_shared<buffer_part>());
   b->registered = std::move(m.done);
   b->calls = static_cast<std::uint32_t>(n);
+  b->made.resize(n);
   buffers_[b->what->id] = b;
   for (std::size_t i = 0; i < n; ++i)
     register_with(i, b);
 }
 
-/// All chunks, or none and why not. Of a device that is lost none, and that is no failure: it is registered
-/// there when the device is back. Blocks.
+/// All chunks of result.chunk_bytes, or none and why not. Of a device that is lost none, and that is no
+/// failure: it is registered there when the device is back. Blocks.
 void node::register_regions(const open_device& on, const local_buffer& what, buffer_part& part,
                             registration& result) {
   part.regions.clear();
+  const chunked_range in{what.addr, what.length, result.chunk_bytes};
   const int access =
       IBV_ACCESS_LOCAL_WRITE | (what.published ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
-  for (std::size_t chunk = 0; chunk < what.chunks(); ++chunk) {
+  for (std::size_t chunk = 0; chunk < in.chunks(); ++chunk) {
     if (on.ctx.is_gone())
       break;
-    const auto from = what.addr + chunk * what.chunk_bytes;
-    const auto length = std::min(what.chunk_bytes, what.addr + what.length - from);
+    const auto from = in.addr + chunk * in.chunk_bytes;
+    const auto length = std::min(in.chunk_bytes, in.addr + in.length - from);
     auto made = verbs::memory_region::reg(on.pd, reinterpret_cast<void*>(from), length, access);
     if (!made) {
       if (on.ctx.is_gone())
         break;
       result.failure = made.error();
-      if (what.chunks() > 1)
-        result.failure.what +=
-            fmt::format(" (region {} of {}, {} bytes at {:#x})", chunk + 1, what.chunks(), length, from);
+      result.failure.what +=
+          fmt::format(" (region {} of {}, {} bytes at {:#x})", chunk + 1, in.chunks(), length, from);
       break;
     }
     result.lkeys.push_back(made->lkey());
     result.rkeys.push_back(made->rkey());
     part.regions.push_back(std::move(*made));
   }
-  if (part.regions.size() == what.chunks())
+  if (part.regions.size() == in.chunks())
     return;
   result.lkeys.clear();
   result.rkeys.clear();
+  if (!on.ctx.is_gone()) // else its QPs go first
+    std::erase_if(part.regions, [](auto& region) { return region.destroy().has_value(); });
 }
 
-/// What was made of a registration that failed is taken back by region_made().
+/// In smaller regions when there is no room for one so large: an IOMMU has as many mappings as it has, and
+/// they are of limited length. Blocks.
+void node::register_smaller(const open_device& on, const local_buffer& what, buffer_part& part,
+                            std::uint64_t least, registration& result) {
+  const auto first = result.chunk_bytes;
+  for (;;) {
+    register_regions(on, what, part, result);
+    if (result.failure.sys_errno != ENOMEM)
+      return;
+    const auto next = smaller_chunk_bytes(result.chunk_bytes, what.length, least, max_chunks);
+    if (next == 0)
+      break;
+    result.failure = base::error{base::reason::none};
+    result.chunk_bytes = next;
+  }
+  if (result.chunk_bytes < first)
+    result.failure.what += fmt::format(", nor in regions of {} bytes", first);
+}
+
+/// What was made of a registration that failed is taken back by regions_made().
 void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
   auto made = std::make_shared<registration>();
+  made->opening = memory_[device].opening;
+  made->chunk_bytes = b->what->chunk_bytes;
   env().run_slow(
       static_cast<std::uint32_t>(device),
-      [on = memory_[device].open, part = b->parts[device], b, made] {
+      [on = memory_[device].open, part = b->parts[device], b, made, least = config_.smallest_region_bytes] {
         if (on) // else it is lost
-          register_regions(*on, *b->what, *part, *made);
+          register_smaller(*on, *b->what, *part, least, *made);
       },
-      [self = shared(this), device, opening = memory_[device].opening, b, made] {
+      [self = shared(this), device, b, made] {
         self->guarded([&] {
-          self->keep_keys(device, *b, *made, opening);
-          if (made->failure.why != base::reason::none)
-            b->failure = made->failure;
-          self->region_made(b);
+          b->made[device] = std::move(*made);
+          if (--b->calls == 0)
+            self->regions_made(b);
         });
       });
 }
@@ -115,22 +138,61 @@ void node::keep_keys(std::size_t device, owned_buffer& b, const registration& ma
   }
 }
 
-void node::region_made(const std::shared_ptr<owned_buffer>& b) {
-  if (--b->calls > 0)
+/// The chunks of a buffer are as long on one device as on any other. False when some have to be made anew,
+/// because another device has room for smaller ones only.
+bool node::settle_chunks(const std::shared_ptr<owned_buffer>& b) {
+  auto least = b->what->chunk_bytes;
+  for (const auto& m : b->made)
+    if (!m.lkeys.empty())
+      least = std::min(least, m.chunk_bytes);
+  b->what->chunk_bytes = least;
+  std::vector<std::size_t> anew;
+  for (std::size_t device = 0; device < b->made.size(); ++device)
+    if (!b->made[device].lkeys.empty() && b->made[device].chunk_bytes > least)
+      anew.push_back(device);
+  b->calls = static_cast<std::uint32_t>(anew.size());
+  for (const auto device : anew)
+    register_with(device, b);
+  return anew.empty();
+}
+
+/// A device on which it failed is left out and tried again, as long as there is one on which it did not.
+void node::regions_made(const std::shared_ptr<owned_buffer>& b) {
+  if (!settle_chunks(b))
     return;
+  b->what->lkeys.resize(b->what->devices * b->what->chunks());
+  b->what->rkeys.resize(b->what->devices * b->what->chunks());
+  const auto made = std::exchange(b->made, {});
+  bool anywhere = false;
+  base::error failure{base::reason::none};
+  for (std::size_t device = 0; device < made.size(); ++device) {
+    keep_keys(device, *b, made[device], made[device].opening);
+    anywhere = anywhere || !made[device].lkeys.empty();
+    if (failure.why == base::reason::none)
+      failure = made[device].failure;
+  }
   auto answer = std::exchange(b->registered, nullptr);
-  if (b->failure.why != base::reason::none) {
-    b->deregistered = [answer, why = b->failure](const base::expected<void>&) { answer(base::fail(why)); };
+  if (failure.why != base::reason::none && !anywhere) {
+    b->deregistered = [answer, failure, earlier = std::move(b->deregistered)](const auto& outcome) {
+      answer(base::fail(failure));
+      if (earlier)
+        earlier(outcome);
+    };
     b->what->closing = true;
     b->give_up_at = base::time_point::max();
     return release_regions(b);
   }
+  for (std::size_t device = 0; device < made.size(); ++device)
+    if (made[device].failure.why != base::reason::none && made[device].opening == memory_[device].opening)
+      try_later(device, *b, made[device].failure);
   refresh_view();
   if (b->what->published)
     publish();
   answer(b->what);
   for (std::size_t device = 0; device < memory_.size(); ++device)
-    reconcile(device); // one of them may have gone or come meanwhile
+    reconcile(device); // one of them may have gone or come meanwhile, or been left out
+  if (b->deregistered)
+    try_deregister(b->what->id); // everything ends
 }
 
 void node::refresh_view() {
@@ -174,7 +236,8 @@ void node::on_deadline(std::uint64_t token) {
     if (token == look_token)
       return look_for_devices();
     const auto device = static_cast<std::size_t>(token & ~device_token);
-    memory_[device].waits = false;
+    memory_[device].look = deadline_id::none;
+    memory_[device].looks_at = base::time_point::max();
     reconcile(device);
   });
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registered memory on devices that come and go. For each buffer and device it is known which opening of the
 // device its regions belong to, and which one they should; what differs is brought together, one slow call at
-// a time, until nothing differs. A device that was opened again serves only after it was told that all memory
-// is registered on it, so nobody meets a part of it. Peers have the new keys by then.
+// a time, until nothing differs. A device that was opened again serves after each buffer was tried on it, and
+// peers have the new keys by then. A buffer that cannot be registered there keeps nothing else from it: it
+// has no keys on the device, which is told once and tried again with back-off, and they come when it works.
 #include "actors/node.hpp"
 
 #include <algorithm>
@@ -26,8 +27,10 @@ void node::device_memory_changed(const device_changed& m) {
   d.open = m.open;
   d.opening = m.opening;
   d.told = false;
-  d.failures = 0;
-  d.not_before = {};
+  for (const auto& [id, b] : buffers_) {
+    b->parts[m.device]->failures = 0;
+    b->parts[m.device]->not_before = {};
+  }
   if (d.open)
     d.probe_rkey = d.open->probe_rkey;
   reconcile(m.device);
@@ -46,12 +49,13 @@ void node::reconcile(std::size_t device) {
     auto& part = *b->parts[device];
     if (b->calls == 0 && !part.busy && part.opening == wanted && part.complete == (wanted != 0))
       continue;
-    differs = true;
+    const bool left_out = wanted != 0 && part.failures > 0;
+    differs = differs || !left_out;
     if (b->calls > 0 || part.busy)
       continue; // its end comes back here
-    if (env().now() < d.not_before)
-      look_again_at(device, d.not_before - env().now());
-    else if (part.opening != 0)
+    if (left_out && env().now() < part.not_before)
+      look_again_at(device, part.not_before);
+    else if (part.opening != 0 && (part.opening != wanted || !part.regions.empty()))
       release_on(device, b);
     else
       register_again(device, b);
@@ -68,31 +72,61 @@ void node::reconcile(std::size_t device) {
 void node::register_again(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
   b->parts[device]->busy = true;
   auto made = std::make_shared<registration>();
+  made->opening = memory_[device].opening;
+  made->chunk_bytes = b->what->chunk_bytes;
   env().run_slow(
       static_cast<std::uint32_t>(device),
       [on = memory_[device].open, part = b->parts[device], b, made] {
         register_regions(*on, *b->what, *part, *made);
       },
-      [self = shared(this), device, opening = memory_[device].opening, b, made] {
+      [self = shared(this), device, b, made] {
         self->guarded([&] {
-          auto& d = self->memory_[device];
           b->parts[device]->busy = false;
           if (!b->what->closing)
-            self->keep_keys(device, *b, *made, opening);
-          if (made->failure.why != base::reason::none && opening == d.opening) {
-            const auto wait = std::min(retry_least * (1u << std::min(d.failures, 10u)), retry_most);
-            d.not_before = self->env().now() + wait / 2 +
-                           base::duration{static_cast<std::int64_t>(
-                               self->env().random() % static_cast<std::uint64_t>(wait.count() / 2 + 1))};
-            self->note(observe::event_kind::attempt_failed,
-                       fmt::format("{} stays out: buffer {} cannot be registered on it again: {}",
-                                   self->where_.devices[device].object->name(), b->what->id,
-                                   made->failure.to_string()),
-                       d.failures++ < 3 ? base::level::warn : base::level::debug);
-          }
+            self->registered_again(device, *b, *made);
           self->reconcile(device);
         });
       });
+}
+
+void node::registered_again(std::size_t device, owned_buffer& b, const registration& made) {
+  keep_keys(device, b, made, made.opening);
+  const auto& d = memory_[device];
+  if (made.opening != d.opening)
+    return;
+  if (made.failure.why != base::reason::none)
+    return try_later(device, b, made.failure);
+  if (made.lkeys.empty())
+    return; // it is lost again
+  auto& part = *b.parts[device];
+  if (const auto failures = std::exchange(part.failures, 0); failures > 0)
+    note(observe::event_kind::keys_refreshed,
+         fmt::format("buffer {} is registered on {} now, after {} failures", b.what->id,
+                     where_.devices[device].object->name(), failures),
+         base::level::info);
+  if (!d.told)
+    return; // it is published when the device is told
+  if (b.what->published)
+    publish();
+  for (const auto& [address, p] : peers_)
+    caf::anon_send(p.handle, keys_made{});
+}
+
+/// The device is left out: the buffer has no keys on it, and what needs it goes over others. One event for
+/// each cause, however often it fails.
+void node::try_later(std::size_t device, owned_buffer& b, const base::error& why) {
+  auto& part = *b.parts[device];
+  const auto wait = std::min(retry_least * (1u << std::min(part.failures++, 10u)), retry_most);
+  part.not_before = env().now() + wait / 2 +
+                    base::duration{static_cast<std::int64_t>(
+                        env().random() % static_cast<std::uint64_t>(wait.count() / 2 + 1))};
+  if (part.failures > 1 && part.told_errno == why.sys_errno)
+    return;
+  part.told_errno = why.sys_errno;
+  note(observe::event_kind::attempt_failed,
+       fmt::format("{} is left out for buffer {}, which cannot be registered on it: {}",
+                   where_.devices[device].object->name(), b.what->id, why.to_string()),
+       base::level::warn);
 }
 
 /// Its regions stand in the way of closing the device, and nothing is posted on it any more. What other
@@ -110,16 +144,21 @@ void node::release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b
         self->guarded([&] {
           b->parts[device]->busy = false;
           if (*refused) // the device says what is left of it, if that lasts
-            return self->look_again_at(device, retry_most / 10);
+            return self->look_again_at(device, self->env().now() + retry_most / 10);
           self->keep_keys(device, *b, {}, 0);
           self->reconcile(device);
         });
       });
 }
 
-void node::look_again_at(std::size_t device, base::duration in) {
-  if (!std::exchange(memory_[device].waits, true))
-    env().arm(env().now() + in, *this, device_token | device);
+void node::look_again_at(std::size_t device, base::time_point when) {
+  auto& d = memory_[device];
+  if (when >= d.looks_at)
+    return;
+  if (d.look != deadline_id::none)
+    env().cancel(d.look);
+  d.looks_at = when;
+  d.look = env().arm(when, *this, device_token | device);
 }
 
 } // namespace actor_rdma::actors

@@ -35,6 +35,7 @@ caf::behavior peer::make_behavior() {
       on<stop>(&peer::handle, &peer::handle),
       on<stopped>(&peer::handle, &peer::handle),
       on<device_added>(&peer::handle, &peer::handle),
+      on<keys_made>(&peer::handle, &peer::handle),
   };
 }
 
@@ -135,16 +136,21 @@ void peer::arm_batch(batch_state& batch, base::time_point when) {
 void peer::batch_due(const std::shared_ptr<batch_state>& batch) {
   if (batch->stopped)
     return fence_stopped(batch);
-  if (env().now() >= batch->deadline)
-    return stop_batch(batch, transfer_status::timed_out, base::reason::timeout);
-  if (!std::exchange(batch->reported_stuck, true))
+  const bool due = env().now() >= batch->deadline;
+  if ((!due || queue_.lacks_keys(*batch)) && !std::exchange(batch->reported_stuck, true))
     note(observe::event_kind::stuck,
          fmt::format(
              "{} of {} transfers of batch {} are open after {:.1f} s; {} slices wait, {} WRs are out, {}",
              batch->transfers().size() - batch->ended, batch->transfers().size(), batch->serial,
              std::chrono::duration<double>(env().now() - batch->submitted).count(), queue_.waiting_slices(),
-             queue_.outstanding(), queue_.any_usable() ? "rails are usable" : "no rail is usable: " + cause_),
+             queue_.outstanding(),
+             queue_.lacks_keys(*batch)
+                 ? "no usable rail has the keys: memory is not registered on its devices, ours or the peer's"
+             : queue_.any_usable() ? "rails are usable"
+                                   : "no rail is usable: " + cause_),
          0, base::level::warn);
+  if (due)
+    return stop_batch(batch, transfer_status::timed_out, base::reason::timeout);
   arm_batch(*batch, batch->deadline);
 }
 
@@ -235,6 +241,11 @@ void peer::handle(suspected& m) {
 void peer::handle(slot_state_changed& m) {
   slots_.at(m.slot) = m.qp;
   queue_.set_usable(m.slot, m.usable, m.generation);
+  pump();
+}
+
+void peer::handle(keys_made&) {
+  queue_.keys_made();
   pump();
 }
 

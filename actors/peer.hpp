@@ -87,6 +87,7 @@ private:
   void salvage(import_peer& m);
   void handle(cancel& m);
   void handle(cancel_buffer& m);
+  void handle(keys_made& m);
   void handle(ended& m);
   void handle(suspected& m);
   void handle(slot_state_changed& m);

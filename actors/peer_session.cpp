@@ -246,6 +246,7 @@ void peer::on_publish(const bootstrap::publish& m) {
   make_endpoints();
   tell_endpoints(false);
   answer_imports(peer_ref{me(), where_.view});
+  pump(); // it may have waited for these keys
 }
 
 void peer::answer_imports(const base::expected<peer_ref>& outcome) {

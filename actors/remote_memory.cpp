@@ -75,4 +75,13 @@ std::uint64_t chunk_bytes_for(std::uint64_t length, const std::vector<std::uint6
   return most < page_bytes ? most : most / page_bytes * page_bytes;
 }
 
+std::uint64_t smaller_chunk_bytes(std::uint64_t chunk_bytes, std::uint64_t length, std::uint64_t least,
+                                  std::size_t most_chunks) noexcept {
+  if (chunk_bytes <= least)
+    return 0;
+  const auto half = (chunk_bytes / 2 + page_bytes - 1) / page_bytes * page_bytes;
+  const auto next = std::max(half, least);
+  return next >= chunk_bytes || (length - 1) / next + 1 > most_chunks ? 0 : next;
+}
+
 } // namespace actor_rdma::actors

@@ -67,4 +67,10 @@ make_remote_memory(bootstrap::incarnation owner, bootstrap::segment published, s
 /// `limits` are the devices' max_mr_size.
 std::uint64_t chunk_bytes_for(std::uint64_t length, const std::vector<std::uint64_t>& limits) noexcept;
 
+/// The next smaller length to try when a device has no room for regions of `chunk_bytes`: half of it, in
+/// whole pages, `least` at the end. 0 when there is none, or a buffer of `length` would take more than
+/// `most_chunks`.
+std::uint64_t smaller_chunk_bytes(std::uint64_t chunk_bytes, std::uint64_t length, std::uint64_t least,
+                                  std::size_t most_chunks) noexcept;
+
 } // namespace actor_rdma::actors

@@ -82,3 +82,16 @@ TEST_CASE("a buffer is registered whole where it fits, and else in whole pages t
   CHECK(chunk_bytes_for(5000, {1000}) == 1000);
   CHECK(chunk_bytes_for(5000, {0}) == 5000); // a device that says nothing
 }
+
+TEST_CASE("E-06: regions are halved in whole pages down to the least, and never become too many") {
+  constexpr std::uint64_t mib = 1 << 20;
+  CHECK(smaller_chunk_bytes(1024 * mib, 1024 * mib, 64 * mib, 4096) == 512 * mib);
+  CHECK(smaller_chunk_bytes(100 * mib, 100 * mib, 64 * mib, 4096) == 64 * mib);
+  CHECK(smaller_chunk_bytes(64 * mib, 1024 * mib, 64 * mib, 4096) == 0);
+  CHECK(smaller_chunk_bytes(1 * mib, 1 * mib, 64 * mib, 4096) == 0);
+  CHECK(smaller_chunk_bytes(3 * 4096 + 1, 3 * 4096 + 1, 4096, 4096) == 2 * 4096);
+  CHECK(smaller_chunk_bytes(128 * mib, 512 * mib, 64 * mib, 8) == 64 * mib);
+  CHECK(smaller_chunk_bytes(128 * mib, 513 * mib, 64 * mib, 8) == 0);
+  CHECK(smaller_chunk_bytes(5000, 5000, 1, 4096) == 4096);
+  CHECK(smaller_chunk_bytes(4096, 4096, 1, 4096) == 0); // no smaller page
+}

@@ -16,7 +16,8 @@ struct settings {
   std::uint32_t qps_per_endpoint = 2;
   std::uint32_t send_queue_depth = 256; ///< WRs per QP, a power of two
   std::uint32_t slice_bytes = 256 * 1024;
-  std::uint64_t qp_window_bytes = 8ull << 20; ///< bytes ahead on one QP
+  std::uint64_t smallest_region_bytes = 64ull << 20; ///< what memory is tried in at last when it does not fit
+  std::uint64_t qp_window_bytes = 8ull << 20;        ///< bytes ahead on one QP
   /// Bytes after which a WR inside a post is signalled, so that credit comes back and progress is seen while
   /// a long post is under way. The last WR of a post always is.
   std::uint64_t signal_interval_bytes = 1ull << 20;

@@ -35,6 +35,10 @@ slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_devi
 void work_queue::set_usable(slot_id slot, bool usable, std::uint16_t generation) {
   auto& s = slots_.at(slot);
   s.usable = usable;
+  if (usable) {
+    s.declined = false;
+    keys_made();
+  }
   if (std::exchange(s.generation, generation) != generation)
     s.rate = 0; // how fast the old QP was at its end says nothing of the new one
 }
@@ -91,7 +95,9 @@ void work_queue::mark_stopped(batch_state& batch, transfer_status how, base::rea
   batch.stopped = true;
   for (auto& item : batch.transfers())
     if (item.status.load(std::memory_order_relaxed) == transfer_status::pending)
-      stop_transfer(item, how, cause);
+      stop_transfer(item, how,
+                    how == transfer_status::timed_out && lacks_keys(batch, item) ? base::reason::resource
+                                                                                 : cause);
 }
 
 bool work_queue::stop(batch_state& batch, transfer_status how, base::reason cause) {
@@ -113,6 +119,10 @@ void work_queue::stop_all(transfer_status how, base::reason cause) noexcept {
 }
 
 void work_queue::recover() noexcept {
+  try {
+    keys_made();
+  } catch (...) { // some wait for the next key or rail, or their deadline
+  }
   sweep_needed_ = true;
   sweep();
   barred_ends_.clear();
@@ -137,6 +147,7 @@ void work_queue::sweep() noexcept {
     return true;
   };
   std::erase_if(again_, is_over);
+  std::erase_if(keyless_, is_over);
   std::erase_if(held_, [&](const held_slice& h) { return is_over(h.what); });
 }
 
@@ -153,11 +164,6 @@ std::size_t work_queue::waiting_upto(std::size_t enough) const noexcept {
       n += (items[k].length - items[k].cut + config_.slice_bytes - 1) / config_.slice_bytes;
   }
   return std::min(n, enough);
-}
-
-bool work_queue::usable_elsewhere(std::uint16_t device) const noexcept {
-  return std::any_of(slots_.begin(), slots_.end(),
-                     [&](const auto& s) { return s.usable && s.local_device != device; });
 }
 
 /// What a rail that was not measured yet is taken for: as fast as the best of the others.
@@ -228,7 +234,7 @@ work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t av
   const auto usual = usual_rate();
   for (std::size_t k = 0; k < n; ++k) {
     auto& s = slots_[(turn_ + k) % n];
-    if (!s.usable || s.local_device == avoid || s.out >= config_.send_queue_depth ||
+    if (!s.usable || s.passed || s.local_device == avoid || s.out >= config_.send_queue_depth ||
         (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
       continue;
     const auto finish = static_cast<double>(s.out_bytes + bytes) / (s.rate > 0 ? s.rate : usual);
@@ -243,13 +249,23 @@ work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t av
 bool work_queue::next_again(slice& out, const slot_state& slot) {
   while (!again_.empty()) {
     out = again_.front();
-    if (out.avoid == slot.local_device && usable_elsewhere(out.avoid))
-      return false;
+    const bool delivered = out.record != nullptr && out.record->done;
+    if (!delivered && is_whole(out)) {
+      if (out.avoid == slot.local_device && can_carry(out, out.avoid))
+        return false;
+      const bool aimed = aim(out, slot);
+      if (!aimed && (passed_ = can_carry(out)))
+        return false;
+      if (!aimed)
+        keyless_.push_back(out);
+      again_.pop_front();
+      if (!aimed)
+        continue;
+      unqueue(out);
+      return true;
+    }
     again_.pop_front();
     unqueue(out);
-    const bool delivered = out.record != nullptr && out.record->done;
-    if (!delivered && is_whole(out))
-      return true;
     const bool elsewhere = out.record != nullptr && out.record->holds > 1; // its end brings it back here
     drop_hold(out.record);
     if (!delivered && !elsewhere && is_wanted(out))
@@ -271,12 +287,13 @@ bool adjoins(const transfer& a, const transfer& b) noexcept {
 
 /// Cuts the next slice. Whole transfers that adjoin, at most `most` of them, share one: per byte a WR of many
 /// small transfers costs what one of a large transfer costs.
-bool work_queue::next_fresh(slice& out, std::size_t most) {
+bool work_queue::next_fresh(slice& out, const slot_state& slot, std::size_t most) {
   for (auto i = fresh_; i < batches_.size(); ++i) {
     auto& b = *batches_[i];
     if (b.held)
       continue;
     const auto items = b.transfers();
+    bool for_others = false;
     while (b.next < items.size()) {
       auto& t = items[b.next];
       if (t.stop != transfer_status::pending || t.cut == t.length) {
@@ -287,6 +304,13 @@ bool work_queue::next_fresh(slice& out, std::size_t most) {
       out.batch = &b;
       out.item = &t;
       out.offset = t.cut;
+      if (!aim(out, slot)) {
+        if ((for_others = can_carry(out)))
+          break;
+        passed_over_ = b.passed_over = true;
+        ++b.next;
+        continue;
+      }
       // No slice crosses the border of a region, ours or the peer's.
       const auto limit =
           std::min({std::uint64_t{config_.slice_bytes}, b.locals[t.local_buffer]->to_border(t.local + t.cut),
@@ -305,22 +329,15 @@ bool work_queue::next_fresh(slice& out, std::size_t most) {
       }
       return true;
     }
-    if (i == fresh_)
+    passed_ = passed_ || for_others;
+    if (i == fresh_ && !for_others)
       ++fresh_;
   }
   return false;
 }
 
 bool work_queue::next_slice(slice& out, const slot_state& slot, std::size_t most) {
-  return next_again(out, slot) || next_fresh(out, most);
-}
-
-/// Keys depend on the rail, so they are filled in when the rail is known.
-void work_queue::aim(slice& what, const slot_state& slot) const {
-  const auto& item = *what.item;
-  what.lkey = what.batch->locals[item.local_buffer]->lkey(item.local + what.offset, slot.local_device);
-  what.rkey =
-      what.batch->target().ranges[item.remote_buffer].rkey(item.remote + what.offset, slot.peer_device);
+  return next_again(out, slot) || next_fresh(out, slot, most);
 }
 
 /// Whatever is out, and a chunk more, may come to wait for a fence.
@@ -331,42 +348,53 @@ void work_queue::reserve_waiters(slot_state& slot) {
 }
 
 bool work_queue::pull(chunk& out, base::time_point now) {
-  for (auto& s : slots_)
+  for (auto& s : slots_) {
+    s.passed = false;
     if (s.out == 0 && s.rate > 0 && now - s.measured_from > remeasure_after)
       s.rate = 0;
+  }
   if (again_.empty() && fresh_ >= batches_.size())
     return false;
-  auto* slot = choose(config_.slice_bytes, again_.empty() ? slice::no_device : again_.front().avoid);
-  if (slot == nullptr)
-    slot = choose(config_.slice_bytes, slice::no_device);
-  if (slot == nullptr)
-    return false;
-  // Share what waits between the usable slots, so that a short queue still uses every rail.
-  const auto usable = static_cast<std::size_t>(
-      std::count_if(slots_.begin(), slots_.end(), [](const auto& x) { return x.usable; }));
-  const auto share =
-      usable > 1 ? (waiting_upto(usable * chunk::capacity) + usable - 1) / usable : chunk::capacity;
-  reserve_waiters(*slot);
-  if (slot->out == 0)
-    slot->measured_from = now; // what came before was idleness, not slowness
-  out.slot = static_cast<slot_id>(slot - slots_.data());
-  out.generation = slot->generation;
-  slice s;
-  std::size_t taken = 0;
-  while (taken < share && slot->out < config_.send_queue_depth &&
-         (slot->out == 0 || slot->out_bytes < config_.qp_window_bytes) &&
-         next_slice(s, *slot, share - taken)) {
-    aim(s, *slot);
-    taken += s.more + 1u;
-    s.each([](transfer& t, std::uint64_t) { ++t.wrs; });
-    ++slot->out;
-    slot->out_bytes += s.length;
-    out.add(s, wr_end::success);
+  for (;;) {
+    auto* slot = choose(config_.slice_bytes, again_.empty() ? slice::no_device : again_.front().avoid);
+    if (slot == nullptr)
+      slot = choose(config_.slice_bytes, slice::no_device);
+    if (slot == nullptr)
+      break;
+    passed_ = false;
+    fill(out, *slot, now);
+    if (out.count > 0 || !passed_)
+      break;
+    for (auto& s : slots_) // memory is not registered on all devices: another rail's QPs are asked
+      s.passed = s.passed || (s.local_device == slot->local_device && s.peer_device == slot->peer_device);
   }
   settle();
   if (out.count > 0)
     turn_ = out.slot + 1; // not at every look: an even number of looks per slice would favour one of two
   return out.count > 0;
+}
+
+void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
+  // Share what waits between the usable slots, so that a short queue still uses every rail.
+  const auto usable = static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [](const auto& x) { return x.usable; }));
+  const auto share =
+      usable > 1 ? (waiting_upto(usable * chunk::capacity) + usable - 1) / usable : chunk::capacity;
+  reserve_waiters(slot);
+  if (slot.out == 0)
+    slot.measured_from = now; // what came before was idleness, not slowness
+  out.slot = static_cast<slot_id>(&slot - slots_.data());
+  out.generation = slot.generation;
+  slice s;
+  std::size_t taken = 0;
+  while (taken < share && slot.out < config_.send_queue_depth &&
+         (slot.out == 0 || slot.out_bytes < config_.qp_window_bytes) && next_slice(s, slot, share - taken)) {
+    taken += s.more + 1u;
+    s.each([](transfer& t, std::uint64_t) { ++t.wrs; });
+    ++slot.out;
+    slot.out_bytes += s.length;
+    out.add(s, wr_end::success);
+  }
 }
 
 } // namespace actor_rdma::actors

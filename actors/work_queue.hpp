@@ -83,11 +83,15 @@ public:
   void published(const std::shared_ptr<const remote_memory>& now);
   /// It could not be read: what is held fails.
   void refresh_failed(base::reason cause);
+  /// Our memory may have keys where it had none. What no usable rail had the keys for is looked at again.
+  void keys_made();
+  /// Something of the batch waits for keys: rails are usable, and none has them on both of its devices.
+  bool lacks_keys(const batch_state& batch) const;
 
   // for snapshots
   std::uint64_t open_transfers() const noexcept;
   std::uint64_t outstanding() const noexcept;
-  std::uint64_t waiting_slices() const noexcept { return again_.size() + held_.size(); }
+  std::uint64_t waiting_slices() const noexcept { return again_.size() + held_.size() + keyless_.size(); }
   base::time_point oldest_submit() const noexcept;
   std::uint64_t open_batches() const noexcept { return batches_.size(); }
 
@@ -96,11 +100,12 @@ private:
     std::uint16_t local_device = 0;
     std::uint16_t peer_device = 0;
     bool usable = false;
+    bool passed = false; ///< in this pull: what waits needs keys that its devices do not have
     std::uint16_t generation = 0;
     std::uint16_t fenced_upto = 0; ///< remote fence of generations <= this is settled; generations start at 1
     std::uint32_t out = 0;         ///< WRs handed to the QP and not yet ended
     std::uint64_t out_bytes = 0;
-    bool declined = false;            ///< at its last suspicion no other device was there
+    bool declined = false;            ///< at its last suspicion no other device could take some of it
     double rate = 0;                  ///< bytes per second while it had work, smoothed; 0 until measured
     base::time_point measured_from{}; ///< its last end, or when it was last given work after having none
     struct waiter {
@@ -114,10 +119,12 @@ private:
   };
 
   slot_state* choose(std::uint64_t bytes, std::uint16_t avoid);
+  void fill(chunk& out, slot_state& slot, base::time_point now);
   bool next_slice(slice& out, const slot_state& slot, std::size_t most);
   bool next_again(slice& out, const slot_state& slot);
-  bool usable_elsewhere(std::uint16_t device) const noexcept;
-  bool next_fresh(slice& out, std::size_t most);
+  bool can_carry(const slice& what, std::uint16_t avoid = slice::no_device) const noexcept;
+  bool lacks_keys(batch_state& batch, transfer& item) const noexcept;
+  bool next_fresh(slice& out, const slot_state& slot, std::size_t most);
   static bool is_wanted(const slice& what) noexcept;
   static bool is_whole(const slice& what) noexcept;
   static void unqueue(const slice& what) noexcept;
@@ -125,7 +132,7 @@ private:
   void refused_together(const slot_state& slot, const ended_slice& what);
   void fail(const slice& what) noexcept;
   static void reserve_waiters(slot_state& slot);
-  void aim(slice& what, const slot_state& slot) const;
+  static bool aim(slice& what, const slot_state& slot) noexcept;
   void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what) noexcept;
   void follow_up(const slot_state& slot, const ended_slice& what);
   void requeue(const slice& what, bool refused = false);
@@ -162,6 +169,9 @@ private:
     bool refused = false; ///< its own key was; else it was only beside such a one
   };
   std::deque<held_slice> held_;
+  std::deque<slice> keyless_; ///< no usable rail has their keys; bounded likewise
+  bool passed_ = false;       ///< the slot at hand has not the keys of what waits, and another one has
+  bool passed_over_ = false;  ///< a batch is
   std::shared_ptr<const remote_memory> rekeyed_; ///< the last publication that changed a key
   std::shared_ptr<const remote_memory> latest_;  ///< the last one
   refusal_budget refusals_;

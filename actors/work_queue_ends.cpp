@@ -173,15 +173,17 @@ void work_queue::ended(const chunk& what, base::time_point now) {
 
 void work_queue::suspected(const chunk& what, offer_to to) {
   auto& slot = slots_.at(what.slot);
-  bool taken = true;
-  if (to == offer_to::other_devices)
-    slot.declined = !(taken = usable_elsewhere(slot.local_device));
-  else if (to == offer_to::declined)
-    taken = slot.declined;
   std::exception_ptr failure;
   for (std::size_t i = 0; i < what.count; ++i) {
     const auto& s = what.slices[i].what;
-    if (!taken || !is_wanted(s) || s.record->done) {
+    bool taken = is_wanted(s) && !s.record->done;
+    if (taken && to == offer_to::other_devices) {
+      taken = can_carry(s, slot.local_device);
+      slot.declined = slot.declined || !taken;
+    } else if (taken && to == offer_to::declined) {
+      taken = slot.declined && s.record->holds == 2; // of its WR and of this offer: nobody else has it
+    }
+    if (!taken) {
       drop_hold(s.record);
       continue;
     }

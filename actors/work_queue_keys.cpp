@@ -2,13 +2,69 @@
 // Keys that the peer's device refuses. The peer may have taken the memory back, or registered it anew under
 // other keys: what it publishes says so, and only what it publishes after the refusal. Until that is known
 // the batches that use the range are held, so that a revoked key ends one WR per QP and not all of them in
-// turn.
+// turn. And keys that are missing: memory need not be registered on every device, ours or the peer's, and a
+// WR with a wrong key costs a QP. So a slice is posted on rails only that have both of its keys. While other
+// usable rails have them it is left to these; else it waits until a key or a rail comes, or its deadline.
 #include "actors/work_queue.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace actor_rdma::actors {
+
+/// Keys depend on the rail, so they are filled in when the rail is known. False when one of them is missing.
+bool work_queue::aim(slice& what, const slot_state& slot) noexcept {
+  const auto& item = *what.item;
+  what.lkey = what.batch->locals[item.local_buffer]->lkey(item.local + what.offset, slot.local_device);
+  what.rkey =
+      what.batch->target().ranges[item.remote_buffer].rkey(item.remote + what.offset, slot.peer_device);
+  return what.lkey != 0 && what.rkey != 0;
+}
+
+/// Whether a usable rail of another device than `avoid` has the keys, whether it has credit or not. Of slices
+/// that are wanted.
+bool work_queue::can_carry(const slice& what, std::uint16_t avoid) const noexcept {
+  return std::any_of(slots_.begin(), slots_.end(), [&](const slot_state& s) {
+    auto aimed = what;
+    return s.usable && s.local_device != avoid && aim(aimed, s);
+  });
+}
+
+bool work_queue::lacks_keys(batch_state& batch, transfer& item) const noexcept {
+  if (item.stop != transfer_status::pending || !any_usable())
+    return false;
+  slice next;
+  next.batch = &batch;
+  next.item = &item;
+  next.offset = item.cut;
+  if (item.cut < item.length && !can_carry(next))
+    return true;
+  return item.queued > 0 && std::any_of(keyless_.begin(), keyless_.end(), [&](const slice& s) {
+           bool in = false;
+           s.each([&](const transfer& t, std::uint64_t) { in = in || &t == &item; });
+           return in;
+         });
+}
+
+bool work_queue::lacks_keys(const batch_state& batch) const {
+  return any_usable() &&
+         (batch.passed_over ||
+          std::any_of(keyless_.begin(), keyless_.end(), [&](const slice& s) { return s.batch == &batch; }));
+}
+
+void work_queue::keys_made() {
+  if (std::exchange(passed_over_, false)) {
+    for (const auto& b : batches_)
+      if (std::exchange(b->passed_over, false))
+        b->next = 0;
+    fresh_ = 0;
+  }
+  for (; !keyless_.empty(); keyless_.pop_back())
+    if (keyless_.back().batch->held)
+      held_.push_front({keyless_.back()});
+    else
+      again_.push_front(keyless_.back());
+}
 
 void work_queue::access_refused(const slot_state& slot, const slice& what) {
   const auto& item = *what.item;
@@ -110,6 +166,7 @@ void work_queue::published(const std::shared_ptr<const remote_memory>& now) {
   rekeyed_ = now;
   for (const auto& b : batches_)
     rekey(*b, now);
+  keys_made();
 }
 
 /// The batch goes on with the keys of now if they are there for all that it still has to do.
@@ -146,9 +203,9 @@ void work_queue::refresh_failed(base::reason cause) {
 void work_queue::release_held() {
   for (const auto& b : batches_)
     b->held = false;
+  fresh_ = 0; // what was passed over is looked at again
   for (; !held_.empty(); held_.pop_front())
     again_.push_back(held_.front().what);
-  fresh_ = 0; // what was passed over is looked at again
   recover();
 }
 

@@ -31,7 +31,7 @@ enum class reason : std::uint8_t {
   timeout,
   cancelled,
   request_fault, // the request itself was refused by a device: bad key, bad range
-  resource,      // memory, descriptors or queue places ran out
+  resource,      // memory, descriptors, queue places or regions are not there
   shutting_down,
   internal, // our own mistake
   count

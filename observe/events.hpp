@@ -25,7 +25,7 @@ enum class event_kind : std::uint8_t {
   peer_lost,
   peer_dead,
   rejected,         ///< a peer refused, detail = its own words
-  attempt_failed,   ///< a QP could not be made or connected and is tried again; detail = which, and why
+  attempt_failed,   ///< a QP or region could not be made and is tried again; detail = which, and why
   wr_error,         ///< an error completion that was not a flush; value = wr_id
   stale_completion, ///< a completion of an unknown generation was dropped
   stuck,    ///< a transfer is older than stuck_after; detail names the actor that holds it and that actor's
@@ -38,7 +38,7 @@ enum class event_kind : std::uint8_t {
                     ///< 0 if it was not sent
   notice_received,  ///< a peer's notice is in our inbox; detail, value as above
   keys_refreshed,   ///< the peer refused a key and its published memory was read again; value = transfers
-                    ///< that go on
+                    ///< that go on. Of a node: a buffer has got regions on a device that was without
   address_chosen,   ///< which GID a device or an endpoint sends from, and why; value = its index
   barred,        ///< a source of refused requests gets no more of them posted for a while; value = refusals
   device_lost,   ///< a device is gone with all that was made of it; it is opened again

@@ -137,8 +137,8 @@ public:
   const std::string& name() const noexcept;
   std::uint64_t incarnation() const noexcept;
 
-  /// Registers memory with every device, for local use and (if `publish`) for peers. Blocks while the pages
-  /// are pinned.
+  /// Registers memory for local use and (if `publish`) for peers, with every device that can take it; those
+  /// that cannot are tried again. An error: none can. Blocks while the pages are pinned.
   base::expected<buffer> register_memory(void* addr, std::size_t length, bool publish = true);
   /// Returns once no WR of ours can touch the buffer, and peers' keys for it are dead. On an error the memory
   /// is still registered and must not be freed.
