@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The account of one QP's posted WRs: a ring in posting order. RC completes in order, so a success CQE
-// retires every earlier WR as a success, and an error CQE retires earlier ones as successes and itself with
-// its own status. What is left when the QP was destroyed ends without a CQE. Each entry leaves exactly once.
-// Pure: no verbs, no clock.
+// retires every earlier WR as a success. An error or a flush ends with its own status, and says nothing of
+// the earlier ones, whose own CQE may have been lost: they are issued again. What is left when the QP was
+// destroyed ends without a CQE. Each entry leaves exactly once. Pure: no verbs, no clock.
 #pragma once
 
 #include "actors/slice.hpp"
@@ -50,14 +50,17 @@ public:
 
   bool holds(std::uint32_t position) const noexcept { return position - head_ < outstanding(); }
 
-  /// Retires everything before `position` as success and `position` with `end`, through `visit(slice,
-  /// wr_end)`. False when `position` is not in the ring: a completion that was not expected.
+  /// Retires `position` with `end` and everything before it, through `visit(slice, wr_end)`: as success if
+  /// this is one, else as flushed. Unsignalled WRs before an error did succeed, but nothing tells them from
+  /// one whose own error or flush was lost; issuing them once more is harmless. False when `position` is not
+  /// in the ring: a completion that was not expected.
   template <class Visit>
   bool retire(std::uint32_t position, wr_end end, Visit&& visit) {
     if (!holds(position))
       return false;
+    const auto before = end == wr_end::success ? end : wr_end::flushed;
     while (head_ != position)
-      pop(wr_end::success, visit);
+      pop(before, visit);
     pop(end, visit);
     return true;
   }
