@@ -30,6 +30,7 @@ namespace {
 using json = nlohmann::json;
 using namespace std::chrono_literals;
 
+constexpr std::size_t kept_batches = 1024; ///< that have ended
 constexpr auto import_patience = 3s;
 constexpr auto publish_patience = 2s;
 constexpr auto snapshot_patience = 2s;
@@ -133,6 +134,8 @@ private:
   void submit(const json& order);
   void cancel(const json& order);
   void ended(std::uint64_t number);
+  static void look_for_changes(std::uint64_t number, const known_batch& b, json& into);
+  void forget_old_batches();
   void changed(const json& order);
 
   std::shared_ptr<host_outbox> out_;
@@ -141,6 +144,7 @@ private:
   std::map<std::uint64_t, memory> memory_;
   std::map<std::string, segment> peers_;
   std::map<std::uint64_t, known_batch> batches_;
+  json changed_ = json::array(); ///< of those that are forgotten
   std::vector<dial> dials_;
   errand_thread errands_;
 };
@@ -282,6 +286,25 @@ void host_role::ended(std::uint64_t number) {
     b.told.push_back(r.status);
   }
   out_->say({{"ended", number}, {"at_ns", at}, {"results", results}});
+  forget_old_batches();
+}
+
+void host_role::look_for_changes(std::uint64_t number, const known_batch& b, json& into) {
+  for (std::size_t i = 0; i < b.told.size(); ++i)
+    if (const auto is = b.handle.result(i).status; is != b.told[i])
+      into.push_back({number, i, static_cast<unsigned>(is)});
+}
+
+/// With the lock. A long run's batches are not kept to its end: its memory is watched.
+void host_role::forget_old_batches() {
+  for (auto b = batches_.begin(); batches_.size() > kept_batches && b != batches_.end();) {
+    if (b->second.told.empty()) {
+      ++b;
+      continue;
+    }
+    look_for_changes(b->first, b->second, changed_);
+    b = batches_.erase(b);
+  }
 }
 
 void host_role::cancel(const json& order) {
@@ -292,12 +315,10 @@ void host_role::cancel(const json& order) {
 }
 
 void host_role::changed(const json& order) {
-  json all = json::array();
   std::lock_guard lock(mutex_);
+  auto all = changed_;
   for (const auto& [number, b] : batches_)
-    for (std::size_t i = 0; i < b.told.size(); ++i)
-      if (const auto is = b.handle.result(i).status; is != b.told[i])
-        all.push_back({number, i, static_cast<unsigned>(is)});
+    look_for_changes(number, b, all);
   answer(order, {{"changed", all}});
 }
 
