@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // actor-rdma-bench. Exit status: 0 all transfers completed and, if checked, were right; 1 some were not; 2
 // the arguments are wrong; 3 no connection came about.
+#include "base/output.hpp"
 #include "bench/command_line.hpp"
 #include "bench/compare.hpp"
 #include "bench/roles.hpp"
@@ -36,7 +37,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    return base::output_written("actor-rdma-bench", run(argc, argv), exit_transfers_failed);
   } catch (const std::exception& e) {
     std::cerr << "actor-rdma-bench: " << e.what() << '\n';
     return exit_transfers_failed;

@@ -5,6 +5,7 @@
 // such fabric.
 #include "base/command_line.hpp"
 #include "base/error.hpp"
+#include "base/output.hpp"
 #include "base/time.hpp"
 #include "verbs/dropin/exec.hpp"
 #include "verbs/soft/fabric.hpp"
@@ -106,9 +107,7 @@ CLI::App* add_device_command(CLI::App& app, options& o, const char* name, const 
   return command;
 }
 
-} // namespace
-
-int main(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   options o;
   if (const char* const name = std::getenv("ACTOR_RDMA_SOFT_FABRIC"); name != nullptr && *name != '\0')
     o.fabric = name;
@@ -182,4 +181,10 @@ int main(int argc, char** argv) {
                                                                  : soft::nic_mode::paced_null));
   }
   return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return base::output_written("soft-nic", run_command(argc, argv), exit_refused);
 }
