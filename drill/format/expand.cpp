@@ -29,8 +29,10 @@ void expand(scenario& s) {
   std::vector<host_spec> hosts;
   for (auto& h : s.hosts) {
     const auto n = std::exchange(h.count, 0);
-    if (n == 0)
+    if (n == 0) {
       hosts.push_back(std::move(h));
+      continue;
+    }
     for (std::uint32_t i = 0; i < n; ++i) {
       hosts.push_back(h);
       hosts.back().name += fmt::format("{}", i);
