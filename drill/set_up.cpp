@@ -93,15 +93,6 @@ std::vector<std::pair<std::string, std::string>> rails_of(const scenario& what, 
   return all;
 }
 
-std::vector<base::duration> due_times(const fault_spec& what, base::rng& random) {
-  std::vector<base::duration> all;
-  for (std::uint64_t i = 0; i < what.times; ++i)
-    all.push_back(*what.at + base::duration{what.every.count() * static_cast<std::int64_t>(i)} +
-                  base::duration{static_cast<std::int64_t>(
-                      random.below(static_cast<std::uint64_t>(what.spread.count()) + 1))});
-  return all;
-}
-
 std::string why_not_up(const scenario& what, const run_facts& facts) {
   std::string text;
   std::set<std::string> told;

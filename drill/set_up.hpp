@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run waits for before its time begins, why that may not come, and when faults are due then.
+// What a run waits for before its time begins, and why that may not come.
 #pragma once
 
-#include "base/random.hpp"
-#include "base/time.hpp"
 #include "drill/facts.hpp"
 #include "drill/scenario.hpp"
 
@@ -16,9 +14,6 @@ namespace actor_rdma::drill {
 /// The rails between two hosts, as pairs of "host/soft0": each device of both has one.
 std::vector<std::pair<std::string, std::string>> rails_of(const scenario& what, const std::string& from,
                                                           const std::string& to);
-
-/// When a fault with a time is due, each time it happens; what `spread` leaves open is drawn.
-std::vector<base::duration> due_times(const fault_spec& what, base::rng& random);
 
 /// For the end of a sentence about a set-up that failed: what the hosts said of their attempts, and which
 /// limits of the file's devices are below what its traffic needs ("; a/soft0: max_qp is 1, its rails need

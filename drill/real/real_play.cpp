@@ -27,7 +27,8 @@ constexpr base::duration longest_turn = 2ms;
 real_play::real_play(const scenario& what, std::uint64_t seed, const run_wishes& wishes,
                      stop_signals& signals, run_facts& into)
     : what_(what), facts_(into), traces_(wishes.trace), watcher_(wishes.look), signals_(signals),
-      stage_(what, seed, loop_), random_(seed * 0x9e3779b97f4a7c15 + 1), zero_(loop_.now()) {
+      stage_(what, seed, loop_), random_(seed * 0x9e3779b97f4a7c15 + 1), zero_(loop_.now()),
+      agenda_(what, into) {
   for (const auto& [name, host] : stage_.hosts())
     listen_to(*host);
   stage_.killed = [this](const real_host& h) {
@@ -285,7 +286,7 @@ bool real_play::main_part() {
   plan();
   look_at_memory();
   const auto over = [&] {
-    if (undone_faults_ > 0 || pending_faults_ > counted_.size())
+    if (!agenda_.only_counted_are_left())
       return false;
     return std::all_of(flows_.begin(), flows_.end(),
                        [&](const real_flow& f) { return f.is_over() && now() >= f.spec().start; });
@@ -302,10 +303,8 @@ bool real_play::main_part() {
     return give_up(fmt::format("time_limit_ms is over at {} ms; not at their end: {}", now() / 1ms,
                                open.empty() ? "faults" : open));
   }
-  for (const auto& [fault, n] : counted_)
-    return give_up(fmt::format("fault \"{}\" never happened: fewer than {} transfers ended",
-                               find_fault_kind(fault->kind)->words(*fault), n));
-  return true;
+  const auto never = agenda_.never_happened();
+  return never.empty() || give_up(never);
 }
 
 bool real_play::run() {

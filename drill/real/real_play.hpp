@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "base/sentinel.hpp"
 #include "drill/facts.hpp"
-#include "drill/fault_kinds.hpp"
+#include "drill/fault_agenda.hpp"
 #include "drill/real/event_loop.hpp"
 #include "drill/real/memory_watch.hpp"
 #include "drill/real/real_flow.hpp"
@@ -69,11 +69,9 @@ private:
   void start_time();
   void plan();
   bool waits_for_device(const fault_spec& what, base::time_point since, std::function<void()> again);
-  void plan_fault(const fault_spec& what, base::time_point since);
+  void begin_fault(const fault_spec& what, base::time_point since);
   void end_fault(const fault_spec& what, base::time_point since);
-  void do_fault(const fault_spec& what,
-                const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
-                const char* prefix);
+  void do_fault(const fault_spec& what, bool undo);
   void batch_ended();
   void sample_bytes();
   counters count();
@@ -101,9 +99,7 @@ private:
   std::set<std::pair<std::string, std::string>> pairs_;
   std::map<std::string, std::set<std::string>> active_qps_; ///< by host
   std::vector<rail> rails_;
-  std::vector<std::pair<const fault_spec*, std::uint64_t>> counted_; ///< faults that wait for completions
-  std::size_t pending_faults_ = 0;
-  std::size_t undone_faults_ = 0;
+  fault_agenda agenda_;
   std::string failure_;
   bool shutting_down_ = false;
   std::uint64_t log_next_ = 0;

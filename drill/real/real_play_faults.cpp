@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The faults of a run in real time, and when each of them is due.
 #include "drill/checks/expectations.hpp"
-#include "drill/fault_kinds.hpp"
 #include "drill/real/real_play.hpp"
-#include "drill/set_up.hpp"
 
 #include <algorithm>
-#include <string_view>
-
-#include <fmt/format.h>
 
 namespace actor_rdma::drill {
 
@@ -23,26 +18,17 @@ constexpr auto start_look = 5ms;
 } // namespace
 
 void real_play::plan() {
-  std::vector<const fault_spec*> at_once;
   for (auto& f : flows_)
     loop_.at(zero_ + f.spec().start, [&f] { f.begin(); });
   sample_bytes();
   for (const auto t : sample_times(what_))
     if (t.count() > 0)
       loop_.at(zero_ + t, [this] { sample_bytes(); });
-  for (const auto& f : what_.faults) {
-    pending_faults_ += f.times;
-    if (f.after_completions)
-      counted_.emplace_back(&f, *f.after_completions);
-    else
-      for (const auto due : due_times(f, random_))
-        if (due.count() == 0)
-          at_once.push_back(&f);
-        else
-          loop_.at(zero_ + due, [this, &f, due] { plan_fault(f, zero_ + due); });
-  }
+  const auto at_once = agenda_.plan(random_, [&](base::duration due, const fault_spec& f) {
+    loop_.at(zero_ + due, [this, &f, due] { begin_fault(f, zero_ + due); });
+  });
   for (const auto* f : at_once) // before the traffic of 0 ms
-    plan_fault(*f, zero_);
+    begin_fault(*f, zero_);
 }
 
 /// A process that has just been started again has no devices yet: what befalls one of them waits for it.
@@ -58,13 +44,11 @@ bool real_play::waits_for_device(const fault_spec& what, base::time_point since,
   return true;
 }
 
-void real_play::plan_fault(const fault_spec& what, base::time_point since) {
-  if (waits_for_device(what, since, [this, &what, since] { plan_fault(what, since); }))
+void real_play::begin_fault(const fault_spec& what, base::time_point since) {
+  if (waits_for_device(what, since, [this, &what, since] { begin_fault(what, since); }))
     return;
-  --pending_faults_;
-  undone_faults_ += what.lasts ? 1 : 0; // first: it is not the last thing to happen
-  const auto* kind = find_fault_kind(what.kind);
-  do_fault(what, kind->apply, "");
+  agenda_.begins(what);
+  do_fault(what, false);
   if (!what.lasts)
     return;
   const auto due = loop_.now() + *what.lasts;
@@ -74,42 +58,25 @@ void real_play::plan_fault(const fault_spec& what, base::time_point since) {
 void real_play::end_fault(const fault_spec& what, base::time_point since) {
   if (waits_for_device(what, since, [this, &what, since] { end_fault(what, since); }))
     return;
-  --undone_faults_;
-  do_fault(what, find_fault_kind(what.kind)->undo, "over: ");
+  agenda_.is_undone();
+  do_fault(what, true);
 }
 
-void real_play::do_fault(const fault_spec& what,
-                         const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
-                         const char* prefix) {
+void real_play::do_fault(const fault_spec& what, bool undo) {
   const auto at = now(); // what is done takes effect at once or later, never before
-  const auto text = prefix + find_fault_kind(what.kind)->words(what);
-  trace(now(), "fault: " + text);
-  if (const auto done = act(what, stage_); !done)
-    fail(
-        fmt::format("fault \"{}\" at {} ms cannot be done: {}", text, now() / 1ms, done.error().to_string()));
-  facts_.faults.push_back(
-      {at, text, static_cast<std::size_t>(&what - what_.faults.data()), prefix != std::string_view{}});
+  trace(at, "fault: " + fault_agenda::words(what, undo));
+  if (const auto why_not = agenda_.act(what, undo, stage_, at); !why_not.empty())
+    fail(why_not);
   facts_.last_fault = now();
   for (auto& r : rails_)
     r.carried.reset();
-  if (pending_faults_ == 0 && undone_faults_ == 0)
+  if (agenda_.is_through())
     watch_rails();
 }
 
 void real_play::batch_ended() {
-  std::vector<const fault_spec*> due;
-  std::erase_if(counted_, [&](const auto& c) {
-    std::uint64_t ended = 0;
-    for (const auto& f : flows_)
-      if (c.first->traffic.empty() || f.spec().name == c.first->traffic)
-        ended += f.ended();
-    if (ended < c.second)
-      return false;
-    due.push_back(c.first);
-    return true;
-  });
-  for (const auto* f : due) // not from inside what a host has told
-    loop_.at(loop_.now(), [this, f] { plan_fault(*f, loop_.now()); });
+  for (const auto* f : agenda_.take_counted(flows_)) // not from inside what a host has told
+    loop_.at(loop_.now(), [this, f] { begin_fault(*f, loop_.now()); });
 }
 
 } // namespace actor_rdma::drill

@@ -3,6 +3,7 @@
 #include "drill/sim/play.hpp"
 
 #include "drill/checks/expectations.hpp"
+#include "drill/fault_kinds.hpp"
 #include "drill/set_up.hpp"
 #include "verbs/soft/rules/rule.hpp"
 
@@ -42,7 +43,8 @@ std::vector<std::string> ruled_devices(const fault_spec& f,
 } // namespace
 
 play::play(const scenario& what, std::uint64_t seed, const run_wishes& wishes, run_facts& into)
-    : what_(what), facts_(into), stage_(what, seed), random_(seed * 0x9e3779b97f4a7c15 + 1) {
+    : what_(what), facts_(into), stage_(what, seed), random_(seed * 0x9e3779b97f4a7c15 + 1),
+      agenda_(what, into) {
   auto& world = stage_.cluster().world();
   if (!wishes.trace)
     world.keep_lines(kept_lines);
@@ -264,7 +266,6 @@ void play::sample_bytes() {
 // -- faults ---------------------------------------------------------------------------------------
 
 void play::plan() {
-  std::vector<const fault_spec*> at_once;
   auto& world = stage_.cluster().world();
   for (auto& f : flows_)
     world.at(zero_ + f.spec().start, [&f] { f.begin(); });
@@ -285,66 +286,41 @@ void play::plan() {
           hosts.insert(t.to);
     for (const auto& device : ruled_devices(f, stage_.cluster().fabric().devices()))
       hosts.insert(device.substr(0, device.find('/')));
-    pending_faults_ += f.times;
-    if (f.after_completions)
-      counted_.emplace_back(&f, *f.after_completions);
-    else
-      for (const auto due : due_times(f, random_))
-        if (due.count() == 0)
-          at_once.push_back(&f);
-        else
-          world.at(zero_ + due, [this, &f] { plan_fault(f); });
   }
   facts_.faulted_hosts.assign(hosts.begin(), hosts.end());
+  const auto at_once = agenda_.plan(random_, [&](base::duration due, const fault_spec& f) {
+    world.at(zero_ + due, [this, &f] { begin_fault(f); });
+  });
   for (const auto* f : at_once) // before the traffic of 0 ms
-    plan_fault(*f);
+    begin_fault(*f);
 }
 
-void play::plan_fault(const fault_spec& what) {
-  --pending_faults_;
-  undone_faults_ += what.lasts ? 1 : 0; // first: it is not the last thing to happen
-  const auto* kind = find_fault_kind(what.kind);
-  do_fault(what, kind->apply, "");
+void play::begin_fault(const fault_spec& what) {
+  agenda_.begins(what);
+  do_fault(what, false);
   if (!what.lasts)
     return;
-  stage_.cluster().world().at(stage_.cluster().now() + *what.lasts, [this, &what, kind] {
-    --undone_faults_;
-    do_fault(what, kind->undo, "over: ");
+  stage_.cluster().world().at(stage_.cluster().now() + *what.lasts, [this, &what] {
+    agenda_.is_undone();
+    do_fault(what, true);
   });
 }
 
-void play::do_fault(const fault_spec& what,
-                    const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
-                    const char* prefix) {
-  const auto at = now();
-  const auto text = prefix + find_fault_kind(what.kind)->words(what);
-  stage_.cluster().world().trace("fault: " + text);
-  if (const auto done = act(what, stage_); !done && failure_.empty())
-    failure_ = fmt::format("fault \"{}\" at {} ms cannot be done: {}", text,
-                           now() / std::chrono::milliseconds{1}, done.error().to_string());
-  facts_.faults.push_back(
-      {at, text, static_cast<std::size_t>(&what - what_.faults.data()), prefix != std::string_view{}});
+void play::do_fault(const fault_spec& what, bool undo) {
+  stage_.cluster().world().trace("fault: " + fault_agenda::words(what, undo));
+  const auto why_not = agenda_.act(what, undo, stage_, now());
+  if (failure_.empty())
+    failure_ = why_not;
   facts_.last_fault = now();
   for (auto& r : rails_)
     r.carried.reset();
-  if (pending_faults_ == 0 && undone_faults_ == 0)
+  if (agenda_.is_through())
     watch_rails();
 }
 
 void play::batch_ended() {
-  std::vector<const fault_spec*> due;
-  std::erase_if(counted_, [&](const auto& c) {
-    std::uint64_t ended = 0;
-    for (const auto& f : flows_)
-      if (c.first->traffic.empty() || f.spec().name == c.first->traffic)
-        ended += f.ended();
-    if (ended < c.second)
-      return false;
-    due.push_back(c.first);
-    return true;
-  });
-  for (const auto* f : due) // not from inside a job of the lane
-    stage_.cluster().world().at(stage_.cluster().now(), [this, f] { plan_fault(*f); });
+  for (const auto* f : agenda_.take_counted(flows_)) // not from inside a job of the lane
+    stage_.cluster().world().at(stage_.cluster().now(), [this, f] { begin_fault(*f); });
 }
 
 // -- the main part --------------------------------------------------------------------------------
@@ -354,7 +330,7 @@ bool play::main_part() {
   const auto over = [&] {
     if (!failure_.empty())
       return true;
-    if (undone_faults_ > 0 || pending_faults_ > counted_.size())
+    if (!agenda_.only_counted_are_left())
       return false;
     for (const auto& f : flows_)
       if (!f.is_over() || now() < f.spec().start)
@@ -372,10 +348,8 @@ bool play::main_part() {
     return give_up(fmt::format("time_limit_ms is over at {} ms; not at their end: {}",
                                now() / std::chrono::milliseconds{1}, open.empty() ? "faults" : open));
   }
-  for (const auto& [fault, n] : counted_)
-    return give_up(fmt::format("fault \"{}\" never happened: fewer than {} transfers ended",
-                               find_fault_kind(fault->kind)->words(*fault), n));
-  return true;
+  const auto never = agenda_.never_happened();
+  return never.empty() || give_up(never);
 }
 
 bool play::run() {

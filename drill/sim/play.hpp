@@ -6,7 +6,7 @@
 
 #include "base/random.hpp"
 #include "drill/facts.hpp"
-#include "drill/fault_kinds.hpp"
+#include "drill/fault_agenda.hpp"
 #include "drill/runner.hpp"
 #include "drill/sim/flow.hpp"
 #include "drill/sim/sim_stage.hpp"
@@ -51,10 +51,8 @@ private:
   std::size_t expected_qps() const;
   bool come_up();
   void plan();
-  void plan_fault(const fault_spec& what);
-  void do_fault(const fault_spec& what,
-                const std::function<base::expected<void>(const fault_spec&, stage&)>& act,
-                const char* prefix);
+  void begin_fault(const fault_spec& what);
+  void do_fault(const fault_spec& what, bool undo);
   void batch_ended();
   void sample_bytes();
   counters count();
@@ -74,9 +72,7 @@ private:
   std::deque<flow> after_flows_;                            ///< of our own, one for each pair of hosts
   std::map<std::string, std::set<std::string>> active_qps_; ///< by host
   std::vector<rail> rails_;
-  std::vector<std::pair<const fault_spec*, std::uint64_t>> counted_; ///< faults that wait for completions
-  std::size_t pending_faults_ = 0;
-  std::size_t undone_faults_ = 0;
+  fault_agenda agenda_;
   std::string failure_; ///< of a fault
   bool shutting_down_ = false;
   std::uint64_t log_next_ = 0;
