@@ -2,6 +2,7 @@
 // When an endpoint tries again: after attempts that failed, and after QPs that had to be fenced.
 #include "actors/endpoint.hpp"
 #include "actors/qp.hpp"
+#include "base/backoff.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -68,11 +69,8 @@ void endpoint::give_up_incomplete() {
 
 /// Unlimited patience, but never in a hurry, and not all at once with other endpoints.
 void endpoint::back_off(member& q) {
-  const auto shift = std::min(q.failures, 10u);
-  auto wait = std::min(config_.rebuild_backoff_min * (1u << shift), config_.rebuild_backoff_max);
-  wait = wait / 2 + base::duration{static_cast<std::int64_t>(
-                        env().random() % static_cast<std::uint64_t>(wait.count() / 2 + 1))};
-  q.not_before = env().now() + wait;
+  q.not_before = env().now() + base::backoff(config_.rebuild_backoff_min, config_.rebuild_backoff_max,
+                                             q.failures, env().random());
 }
 
 /// Never silent and never noisy: the log hears each reason once, until a QP is usable again.

@@ -5,6 +5,7 @@
 // peers have the new keys by then. A buffer that cannot be registered there keeps nothing else from it: it
 // has no keys on the device, which is told once and tried again with back-off, and they come when it works.
 #include "actors/node.hpp"
+#include "base/backoff.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -116,10 +117,7 @@ void node::registered_again(std::size_t device, owned_buffer& b, const registrat
 /// each cause, however often it fails.
 void node::try_later(std::size_t device, owned_buffer& b, const base::error& why) {
   auto& part = *b.parts[device];
-  const auto wait = std::min(retry_least * (1u << std::min(part.failures++, 10u)), retry_most);
-  part.not_before = env().now() + wait / 2 +
-                    base::duration{static_cast<std::int64_t>(
-                        env().random() % static_cast<std::uint64_t>(wait.count() / 2 + 1))};
+  part.not_before = env().now() + base::backoff(retry_least, retry_most, part.failures++, env().random());
   if (part.failures > 1 && part.told_errno == why.sys_errno)
     return;
   part.told_errno = why.sys_errno;

@@ -220,12 +220,9 @@ void qp::reissue(offer_to to) {
         return;
       if (!c)
         c = chunks_.take();
-      if (s.record == nullptr)
-        s.record = new reissue_record{false, 1};
-      ++s.record->holds;
-      auto again = s;
-      again.avoid = device_->number();
-      c->add(again, wr_end::flushed);
+      auto other = again(s);
+      other.avoid = device_->number();
+      c->add(other, wr_end::flushed);
       ++n;
       if (c->full())
         hand_over();

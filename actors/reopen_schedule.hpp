@@ -4,6 +4,7 @@
 // at once goes on waiting longer. Pure: no clock, no randomness of its own.
 #pragma once
 
+#include "base/backoff.hpp"
 #include "base/time.hpp"
 
 #include <algorithm>
@@ -29,11 +30,9 @@ public:
   /// How long to wait before the next attempt, which is counted: between half and all of the step's time.
   base::duration next(std::uint64_t random) noexcept {
     ++attempts_;
-    const auto full = step_ < 10 ? std::min(least * (1u << step_), cap) : cap;
+    const auto wait = base::backoff(least, cap, step_, random);
     step_ += step_ < 10 ? 1u : 0u;
-    const auto half = full / 2;
-    return half + base::duration{static_cast<std::int64_t>(
-                      random % static_cast<std::uint64_t>((full - half).count() + 1))};
+    return wait;
   }
   void serves(base::time_point now) noexcept {
     if (!serving_since_)

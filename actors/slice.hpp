@@ -72,6 +72,14 @@ enum class offer_to : std::uint8_t {
 /// Names a QP to the peer actor that feeds it.
 using slot_id = std::uint16_t;
 
+/// The slice for another issue of it: its record is held once more, by whoever gets this.
+inline slice again(slice& posted) {
+  if (posted.record == nullptr)
+    posted.record = new reissue_record{false, 1};
+  ++posted.record->holds;
+  return posted;
+}
+
 struct chunk {
   static constexpr std::size_t capacity = 64;
   slot_id slot = 0;

@@ -3,6 +3,8 @@
 // and no end may be told while a WR is out or a remote fence is owed.
 #include "actors/work_queue.hpp"
 
+#include "actors/work_queue_rig.hpp"
+
 #include <array>
 #include <deque>
 #include <map>
@@ -89,18 +91,9 @@ public:
 
 /// The slices of a chunk as its QP hands them over on suspicion.
 chunk suspicion(chunk& posted) {
-  chunk c;
-  c.slot = posted.slot;
-  c.generation = posted.generation;
-  for (std::size_t i = 0; i < posted.count; ++i) {
-    auto& s = posted.slices[i].what;
-    if (s.record == nullptr)
-      s.record = new reissue_record{false, 1};
-    ++s.record->holds;
-    auto again = s;
-    again.avoid = posted.slot; // device number = slot in this fixture
-    c.add(again, wr_end::flushed);
-  }
+  auto c = suspicion_of(posted);
+  for (std::size_t i = 0; i < c.count; ++i)
+    c.slices[i].what.avoid = posted.slot; // device number = slot in this fixture
   return c;
 }
 

@@ -2,6 +2,7 @@
 // Memory that runs out inside the work queue: whichever allocation fails, every transfer ends once, and every
 // WR is accounted for.
 #include "actors/work_queue.hpp"
+#include "actors/work_queue_rig.hpp"
 
 #include <array>
 #include <cstdlib>
@@ -181,16 +182,7 @@ private:
   }
 
   void suspect(chunk& posted) {
-    chunk c;
-    c.slot = posted.slot;
-    c.generation = posted.generation;
-    for (std::size_t i = 0; i < posted.count; ++i) {
-      auto& s = posted.slices[i].what;
-      if (s.record == nullptr)
-        s.record = new reissue_record{false, 1};
-      ++s.record->holds;
-      c.add(s, wr_end::flushed);
-    }
+    const auto c = suspicion_of(posted);
     attempt([&] { queue_.suspected(c); });
   }
 

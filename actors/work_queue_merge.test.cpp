@@ -2,6 +2,7 @@
 // Transfers that adjoin share a WR, and still each of them ends by itself, once, with its own bytes and for
 // its own reasons.
 #include "actors/work_queue.hpp"
+#include "actors/work_queue_rig.hpp"
 
 #include <chrono>
 #include <utility>
@@ -69,20 +70,7 @@ public:
       c.slices[i].end = how;
     queue.ended(c, now += 1us);
   }
-  /// The slices of a posted chunk as its QP hands them over on suspicion.
-  void suspect(chunk& posted) {
-    chunk c;
-    c.slot = posted.slot;
-    c.generation = posted.generation;
-    for (std::size_t i = 0; i < posted.count; ++i) {
-      auto& s = posted.slices[i].what;
-      if (s.record == nullptr)
-        s.record = new reissue_record{false, 1};
-      ++s.record->holds;
-      c.add(s, wr_end::flushed);
-    }
-    queue.suspected(c);
-  }
+  void suspect(chunk& posted) { queue.suspected(suspicion_of(posted)); }
   void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
   void keys_refused() override { ++refusals; }
   void source_barred(const refusal_budget::source&, base::time_point) override {}

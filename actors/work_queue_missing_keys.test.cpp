@@ -120,12 +120,9 @@ chunk suspicion(slot_id slot, std::vector<slice>& posted) {
   c.slot = slot;
   c.generation = 1;
   for (auto& s : posted) {
-    if (s.record == nullptr)
-      s.record = new reissue_record{false, 1};
-    ++s.record->holds;
-    auto again = s;
-    again.avoid = slot; // device number = slot in this fixture
-    c.add(again, wr_end::flushed);
+    auto other = again(s);
+    other.avoid = slot; // device number = slot in this fixture
+    c.add(other, wr_end::flushed);
   }
   return c;
 }

@@ -89,14 +89,20 @@ int run_one_with_trace(const scenario& s, std::uint64_t seed, bool json, std::os
   return v.status;
 }
 
+/// Those that are wished for, else the first `usual` ones.
+seed_range seeds_of(const play_wishes& w, std::uint64_t usual) {
+  auto r = w.seed ? seed_range{*w.seed, *w.seed} : w.seeds.value_or(seed_range{1, usual});
+  if (w.seeds_at_most != 0)
+    r.last = std::min(r.last, r.first + w.seeds_at_most - 1);
+  return r;
+}
+
 /// One run after the other: each has the machine for itself.
 int run_in_real_time(const std::vector<scenario>& all, const play_wishes& w, progress& how_far,
                      std::ostream& out) {
   real_runner with;
   int status = exit_good;
-  seed_range r = w.seed ? seed_range{*w.seed, *w.seed} : w.seeds.value_or(seed_range{1, 1});
-  if (w.seeds_at_most != 0)
-    r.last = std::min(r.last, r.first + w.seeds_at_most - 1);
+  const auto r = seeds_of(w, 1);
   const auto total = (r.last - r.first + 1) * all.size();
   std::uint64_t done = 0;
   for (const auto& file : all) {
@@ -132,13 +138,7 @@ int run_in_real_time(const std::vector<scenario>& all, const play_wishes& w, pro
 int run_many(const std::vector<scenario>& all, const play_wishes& w, progress& how_far, std::ostream& out) {
   std::vector<task> tasks;
   for (const auto& s : all) {
-    seed_range r{1, s.seeds};
-    if (w.seed)
-      r = {*w.seed, *w.seed};
-    else if (w.seeds)
-      r = *w.seeds;
-    if (w.seeds_at_most != 0)
-      r.last = std::min(r.last, r.first + w.seeds_at_most - 1);
+    const auto r = seeds_of(w, s.seeds);
     for (auto seed = r.first; seed <= r.last; ++seed)
       tasks.push_back({&s, seed});
   }

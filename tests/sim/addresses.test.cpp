@@ -13,14 +13,6 @@ using verbs::soft::gid_row;
 
 namespace {
 
-sim::node_options paced(const char* name, std::size_t devices = 1) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = devices;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
 gid_row row(std::uint32_t index, const char* gid, std::uint32_t type = IBV_GID_TYPE_ROCE_V2) {
   gid_row r;
   r.index = index;
@@ -40,15 +32,6 @@ bool has_detail(const sim::machine& of, const std::string& part) {
                      [&](const auto& e) { return e.detail.find(part) != std::string::npos; });
 }
 
-/// Sends one round and wants all of it, in time.
-void must_arrive(sim::load& load, unsigned round, base::duration within = 2s) {
-  const auto batch = load.send(round);
-  REQUIRE(batch);
-  CHECK(load.finish(*batch, within));
-  CHECK(load.count(*batch, transfer_status::completed) == batch->transfers().size());
-  CHECK(load.arrived(round));
-}
-
 } // namespace
 
 TEST_CASE(
@@ -56,15 +39,15 @@ TEST_CASE(
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto how = paced("a");
+    auto how = sim::paced("a", 1);
     how.nic.gids = {row(0, "fe80::1"), row(1, "10.4.0.9")};
     auto& a = c.add(how);
-    how = paced("b");
+    how = sim::paced("b", 1);
     how.nic.gids = {row(0, "fe80::1"), row(1, "10.77.3.1")}; // the same link-local: another link
     auto& b = c.add(how);
     sim::load load(c, a, b, 64 * 1024, 8, 2);
     REQUIRE(load.connected());
-    must_arrive(load, 1);
+    sim::must_arrive(load, 1, 2s);
     const auto* said = first(a, observe::event_kind::address_chosen);
     REQUIRE(said != nullptr);
     CHECK(said->value == 1);
@@ -75,43 +58,43 @@ TEST_CASE(
 
 TEST_CASE("D-03: ports with IPv6 only use the unique local address") {
   sim::cluster c(1);
-  auto how = paced("a");
+  auto how = sim::paced("a", 1);
   how.nic.gids = {row(0, "fe80::1"), row(1, "fc00::1")};
   auto& a = c.add(how);
-  how = paced("b");
+  how = sim::paced("b", 1);
   how.nic.gids = {row(0, "fe80::2"), row(1, "fc00:0:0:1::2")};
   auto& b = c.add(how);
   sim::load load(c, a, b, 64 * 1024, 8, 2);
   REQUIRE(load.connected());
-  must_arrive(load, 1);
+  sim::must_arrive(load, 1, 2s);
   CHECK(first(b, observe::event_kind::address_chosen)->value == 1);
 }
 
 TEST_CASE("an endpoint sends from the family that its peer has") {
   sim::cluster c(4);
-  auto how = paced("a");
+  auto how = sim::paced("a", 1);
   how.nic.gids = {row(0, "fe80::1"), row(1, "10.0.0.1"), row(2, "fd00::1")};
   auto& a = c.add(how);
-  how = paced("b");
+  how = sim::paced("b", 1);
   how.nic.gids = {row(0, "fe80::2"), row(1, "fd00::2")};
   auto& b = c.add(how);
   sim::load load(c, a, b, 64 * 1024, 8, 2);
   REQUIRE(load.connected());
-  must_arrive(load, 1);
+  sim::must_arrive(load, 1, 2s);
   CHECK(has_detail(a, "GID fd00::1 instead of the published ::ffff:10.0.0.1"));
 }
 
 TEST_CASE("an index that is asked for is used, and while it is empty the device rests") {
   sim::cluster c(5);
-  auto how = paced("a");
+  auto how = sim::paced("a", 1);
   how.config.gid_index = 1; // link-local
   auto& a = c.add(how);
-  auto other = paced("b");
+  auto other = sim::paced("b", 1);
   other.config.gid_index = 1;
   auto& b = c.add(other);
   sim::load load(c, a, b, 64 * 1024, 8, 2);
   REQUIRE(load.connected());
-  must_arrive(load, 1);
+  sim::must_arrive(load, 1, 2s);
   CHECK(first(a, observe::event_kind::address_chosen)->detail.find("gid_index asks for it") !=
         std::string::npos);
   REQUIRE(c.fabric().move_gid("a/soft0", 1, 9));
@@ -120,7 +103,7 @@ TEST_CASE("an index that is asked for is used, and while it is empty the device 
   CHECK(has_detail(a, "gid_index 1 is an empty place"));
   REQUIRE(c.fabric().move_gid("a/soft0", 9, 1));
   c.world().run_for(500ms);
-  must_arrive(load, 2);
+  sim::must_arrive(load, 2, 2s);
 }
 
 namespace {
@@ -131,11 +114,11 @@ enum class change { moved, replaced, gone_with_another_left };
 /// One change of the GID in use, idle or with work under way, with or without a link flap around it.
 void run_gid_change(std::uint64_t seed, side who, change what, bool flap, std::size_t devices) {
   sim::cluster c(seed);
-  auto& a = c.add(paced("a", devices));
-  auto& b = c.add(paced("b", devices));
+  auto& a = c.add(sim::paced("a", devices));
+  auto& b = c.add(sim::paced("b", devices));
   sim::load load(c, a, b, 64 * 1024, 32, 2 * devices);
   REQUIRE(load.connected());
-  must_arrive(load, 1);
+  sim::must_arrive(load, 1, 2s);
   const std::string device = who == side::initiator ? "a/soft0" : "b/soft0";
   const auto batch = load.send(2);
   REQUIRE(batch);
@@ -165,9 +148,9 @@ void run_gid_change(std::uint64_t seed, side who, change what, bool flap, std::s
   // All QPs are back, by the new way, and at most three generations of each were made for it.
   CHECK(sim::activations(a) >= 2 * devices);
   CHECK(sim::activations(a) <= 2 * devices + 2 * 2);
-  must_arrive(load, 3, 100ms);
+  sim::must_arrive(load, 3, 100ms);
   // Nothing holds on to the old place: it may go to somebody else.
-  must_arrive(load, 4, 100ms);
+  sim::must_arrive(load, 4, 100ms);
 }
 
 } // namespace
@@ -192,24 +175,24 @@ TEST_CASE("D-04: a GID_CHANGE that is lost costs one reading of the port and no 
       CAPTURE(seed);
       CAPTURE(device);
       sim::cluster c(seed);
-      auto& a = c.add(paced("a"));
-      auto& b = c.add(paced("b"));
+      auto& a = c.add(sim::paced("a", 1));
+      auto& b = c.add(sim::paced("b", 1));
       sim::load load(c, a, b, 64 * 1024, 8, 2);
       REQUIRE(load.connected());
       REQUIRE(c.fabric().add_rule("event=GID_CHANGE do=swallow"));
       REQUIRE(c.fabric().set_gid(device, row(3, "10.99.0.1")));
       REQUIRE(c.fabric().set_gid(device, row(2, "10.99.0.1", IBV_GID_TYPE_ROCE_V1)));
-      must_arrive(load, 2, 2s);
+      sim::must_arrive(load, 2, 2s);
       c.world().run_for(2s);
-      must_arrive(load, 3, 100ms);
+      sim::must_arrive(load, 3, 100ms);
       CHECK(has_detail(device[0] == 'a' ? a : b, "became GID 3 ::ffff:10.99.0.1"));
     }
 }
 
 TEST_CASE("a port without any address rests, and serves again when it has one") {
   sim::cluster c(3);
-  auto& a = c.add(paced("a"));
-  auto& b = c.add(paced("b"));
+  auto& a = c.add(sim::paced("a", 1));
+  auto& b = c.add(sim::paced("b", 1));
   sim::load load(c, a, b, 64 * 1024, 8, 2);
   REQUIRE(load.connected());
   REQUIRE(c.fabric().delete_gid("a/soft0", 2));
@@ -221,17 +204,17 @@ TEST_CASE("a port without any address rests, and serves again when it has one") 
   CHECK(has_detail(a, "no usable address"));
   REQUIRE(c.fabric().set_gid("a/soft0", row(0, "10.5.5.5")));
   c.world().run_for(500ms);
-  must_arrive(load, 2);
+  sim::must_arrive(load, 2, 2s);
 }
 
 TEST_CASE("C-21: ports with MTUs 4096 and 1024 agree on the smaller, for all sizes and both ways") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto how = paced("a");
+    auto how = sim::paced("a", 1);
     how.nic.mtu = seed % 2 == 0 ? 4096 : 1024;
     auto& a = c.add(how);
-    how = paced("b");
+    how = sim::paced("b", 1);
     how.nic.mtu = seed % 2 == 0 ? 1024 : 4096;
     auto& b = c.add(how);
     for (const std::size_t size : {1u, 1023u, 1024u, 1025u, 4096u, 4097u, 1u << 20}) {
@@ -240,8 +223,8 @@ TEST_CASE("C-21: ports with MTUs 4096 and 1024 agree on the smaller, for all siz
       sim::load back(c, b, a, size, 2, 2);
       REQUIRE(there.connected());
       REQUIRE(back.connected());
-      must_arrive(there, 1);
-      must_arrive(back, 2);
+      sim::must_arrive(there, 1, 2s);
+      sim::must_arrive(back, 2, 2s);
     }
     CHECK(a.count(observe::event_kind::wr_error) == 0);
     CHECK(b.count(observe::event_kind::wr_error) == 0);
@@ -254,29 +237,29 @@ TEST_CASE("C-21: an MTU that shrinks at run time is agreed anew, at either end, 
       CAPTURE(seed);
       CAPTURE(device);
       sim::cluster c(seed);
-      auto& a = c.add(paced("a"));
-      auto& b = c.add(paced("b"));
+      auto& a = c.add(sim::paced("a", 1));
+      auto& b = c.add(sim::paced("b", 1));
       sim::load load(c, a, b, 64 * 1024, 16, 2);
       REQUIRE(load.connected());
-      must_arrive(load, 1);
+      sim::must_arrive(load, 1, 2s);
       REQUIRE(c.fabric().set_mtu(device, 1024));
-      must_arrive(load, 2, 3s);
+      sim::must_arrive(load, 2, 3s);
       c.world().run_for(2s);
-      must_arrive(load, 3, 100ms);
+      sim::must_arrive(load, 3, 100ms);
       REQUIRE(c.fabric().set_mtu(device, 4096));
       c.world().run_for(2s);
-      must_arrive(load, 4, 500ms);
+      sim::must_arrive(load, 4, 500ms);
     }
 }
 
 TEST_CASE("a change of the LID is an address change like any other") {
   sim::cluster c(2);
-  auto& a = c.add(paced("a"));
-  auto& b = c.add(paced("b"));
+  auto& a = c.add(sim::paced("a", 1));
+  auto& b = c.add(sim::paced("b", 1));
   sim::load load(c, a, b, 64 * 1024, 8, 2);
   REQUIRE(load.connected());
   REQUIRE(c.fabric().set_lid("b/soft0", 17));
   c.world().run_for(1s);
-  must_arrive(load, 1, 100ms);
+  sim::must_arrive(load, 1, 100ms);
   CHECK(has_detail(b, "our LID became 17"));
 }

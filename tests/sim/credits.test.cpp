@@ -27,12 +27,6 @@ sim::node_options with_cq(const char* name, std::uint32_t entries) {
   return o;
 }
 
-std::size_t told(const sim::machine& m, observe::event_kind kind, const std::string& words) {
-  return static_cast<std::size_t>(std::count_if(m.events.begin(), m.events.end(), [&](const auto& e) {
-    return e.kind == kind && e.detail.find(words) != std::string::npos;
-  }));
-}
-
 } // namespace
 
 TEST_CASE("a completion queue holds every flush of full send queues, signalled or not") {
@@ -45,7 +39,7 @@ TEST_CASE("a completion queue holds every flush of full send queues, signalled o
     sim::load to_b(c, a, b, 1024, 256, 1);
     REQUIRE(to_b.connected());
     sim::load to_d(c, a, d, 1024, 256, 2); // its rail has no room
-    CHECK(told(a, observe::event_kind::attempt_failed, "has no room for another QP") >= 1);
+    CHECK(sim::told(a, observe::event_kind::attempt_failed, "has no room for another QP") >= 1);
     REQUIRE(c.fabric().set_hang("a/soft0", true));
     const auto first = to_b.send(1);
     const auto second = to_d.send(2, 500ms);
@@ -78,7 +72,7 @@ TEST_CASE("a rail without room in the completion queue says why, and comes up wh
     sim::load to_b(c, a, b, 4096, 4, 2); // beside the one that serves the guest
     CHECK_FALSE(to_b.connected());
     c.world().run_for(2s);
-    const auto attempts = told(a, observe::event_kind::attempt_failed, "has no room for another QP");
+    const auto attempts = sim::told(a, observe::event_kind::attempt_failed, "has no room for another QP");
     CHECK(attempts >= 4);  // tried again
     CHECK(attempts <= 40); // and not in a hurry
     const auto batch = to_b.send(1);
@@ -102,7 +96,7 @@ TEST_CASE("a rail whose queue has room for some of its QPs goes on with those") 
     auto& b = c.add(with_cq("b", 1024));
     sim::load load(c, a, b, 4096, 64, 2);
     CHECK(load.connected());
-    CHECK(told(a, observe::event_kind::attempt_failed, "the rail goes on with 2 of 4") == 2);
+    CHECK(sim::told(a, observe::event_kind::attempt_failed, "the rail goes on with 2 of 4") == 2);
     const auto batch = load.send(1);
     REQUIRE(batch);
     CHECK(load.finish(*batch));

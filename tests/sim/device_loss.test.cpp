@@ -13,41 +13,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-sim::node_options paced(const char* name) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = 2;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
-verbs::soft::device_state state_of(sim::cluster& c, const std::string& device) {
-  for (const auto& d : c.fabric().devices())
-    if (d.name == device)
-      return d;
-  return {};
-}
-
 bool in_state(const sim::machine& of, const std::string& subject, const std::string& state) {
   return std::any_of(of.events.begin(), of.events.end(),
                      [&](const auto& e) { return e.subject == subject && e.to == state; });
-}
-
-void must_arrive(sim::load& load, unsigned round) {
-  const auto batch = load.send(round);
-  REQUIRE(batch);
-  CHECK(load.finish(*batch, 5s));
-  CHECK(load.count(*batch, transfer_status::completed) == batch->transfers().size());
-  CHECK(load.arrived(round));
-}
-
-void leave_nothing(sim::cluster& c, sim::machine& a, sim::machine& b) {
-  CHECK(a.stop());
-  CHECK(b.stop());
-  for (const auto& d : c.fabric().devices()) {
-    CHECK(d.open_qps == 0);
-    CHECK(d.open_mrs == 0);
-  }
 }
 
 } // namespace
@@ -56,21 +24,21 @@ TEST_CASE("A-16: a lost device is released whole while the node goes on, and ope
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     sim::load load(c, a, b, 64 * 1024, 16, 4);
     REQUIRE(load.connected());
-    const auto before = state_of(c, "a/soft0");
+    const auto before = sim::state_of(c, "a/soft0");
     const auto under_way = load.send(1);
     REQUIRE(c.fabric().set_lost("a/soft0", true));
     CHECK(load.finish(*under_way, 5s));
     CHECK(load.count(*under_way, transfer_status::completed) == under_way->transfers().size());
     CHECK(load.arrived(1));
     c.world().run_for(1s);
-    CHECK(state_of(c, "a/soft0").open_qps == 0);
-    CHECK(state_of(c, "a/soft0").open_mrs == 0);
-    CHECK(state_of(c, "a/soft1").open_mrs > 0);
-    must_arrive(load, 2);
+    CHECK(sim::state_of(c, "a/soft0").open_qps == 0);
+    CHECK(sim::state_of(c, "a/soft0").open_mrs == 0);
+    CHECK(sim::state_of(c, "a/soft1").open_mrs > 0);
+    sim::must_arrive(load, 2);
     const auto more = a.memory(4096); // on the devices that are left
     REQUIRE(more);
     const auto unused = a.memory(4096);
@@ -80,14 +48,14 @@ TEST_CASE("A-16: a lost device is released whole while the node goes on, and ope
     CHECK(a.count(observe::event_kind::device_lost) == 1);
     CHECK(a.count(observe::event_kind::device_opened) == 1);
     CHECK(a.count(observe::event_kind::quarantined) == 0);
-    CHECK(state_of(c, "a/soft0").open_qps == before.open_qps);
-    CHECK(state_of(c, "a/soft0").open_mrs == before.open_mrs + 1);
-    const auto carried = state_of(c, "a/soft0").bytes_sent;
+    CHECK(sim::state_of(c, "a/soft0").open_qps == before.open_qps);
+    CHECK(sim::state_of(c, "a/soft0").open_mrs == before.open_mrs + 1);
+    const auto carried = sim::state_of(c, "a/soft0").bytes_sent;
     for (unsigned round = 3; round < 6; ++round)
-      must_arrive(load, round);
-    CHECK(state_of(c, "a/soft0").bytes_sent > carried + 64 * 1024);
+      sim::must_arrive(load, round);
+    CHECK(sim::state_of(c, "a/soft0").bytes_sent > carried + 64 * 1024);
     a.deregister(more);
-    leave_nothing(c, a, b);
+    sim::leave_nothing(c, a, b);
   }
 }
 
@@ -95,8 +63,8 @@ TEST_CASE("A-09: a device of the peer comes back with other keys, which all have
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     sim::load load(c, a, b, 256 * 1024, 512, 4); // 128 MiB: under way from before the loss until after it
     REQUIRE(load.connected());
     const auto under_way = load.send(1);
@@ -107,9 +75,9 @@ TEST_CASE("A-09: a device of the peer comes back with other keys, which all have
     CHECK(load.count(*under_way, transfer_status::completed) == under_way->transfers().size());
     CHECK(load.arrived(1));
     c.world().run_for(1s);
-    const auto carried = state_of(c, "a/soft0").bytes_sent;
-    must_arrive(load, 2);
-    CHECK(state_of(c, "a/soft0").bytes_sent > carried);
+    const auto carried = sim::state_of(c, "a/soft0").bytes_sent;
+    sim::must_arrive(load, 2);
+    CHECK(sim::state_of(c, "a/soft0").bytes_sent > carried);
     CHECK(b.count(observe::event_kind::device_opened) == 1);
     CHECK(a.count(observe::event_kind::keys_refreshed) == 0); // no old key was ever tried on the new opening
     CHECK(a.stop());
@@ -121,8 +89,8 @@ TEST_CASE("A-13: a device on which every call is EIO ends, and so does what was 
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     sim::load load(c, a, b, 256 * 1024, 16, 4);
     REQUIRE(load.connected());
     const auto under_way = load.send(1);
@@ -132,7 +100,7 @@ TEST_CASE("A-13: a device on which every call is EIO ends, and so does what was 
     CHECK(load.finish(*under_way, 2s));
     CHECK(load.count(*under_way, transfer_status::completed) == under_way->transfers().size());
     CHECK(load.arrived(1));
-    must_arrive(load, 2);
+    sim::must_arrive(load, 2);
     c.world().run_for(1s);
     CHECK(a.count(observe::event_kind::device_lost) == 1);
     CHECK(a.count(observe::event_kind::device_opened) == 0); // not for want of trying
@@ -143,7 +111,7 @@ TEST_CASE("A-13: a device on which every call is EIO ends, and so does what was 
       c.world().run_for(2s);
       CHECK(in_state(a, "a/soft0", "ACTIVE"));
       CHECK(a.count(observe::event_kind::device_opened) == 1);
-      must_arrive(load, 3);
+      sim::must_arrive(load, 3);
     }
     CHECK(a.stop()); // there is nothing left that could not be released
     CHECK(b.stop());
@@ -154,13 +122,13 @@ TEST_CASE(
     "E-12: a device on which memory cannot be registered again says so, serves without it, and it is tried "
     "again") {
   sim::cluster c(1);
-  auto& a = c.add(paced("a"));
-  auto& b = c.add(paced("b"));
+  auto& a = c.add(sim::paced("a"));
+  auto& b = c.add(sim::paced("b"));
   sim::load load(c, a, b, 64 * 1024, 16, 4);
   sim::load other(c, a, b, 64 * 1024, 16, 4);
   REQUIRE(load.connected());
   REQUIRE(other.connected());
-  const auto mrs = state_of(c, "a/soft0").open_mrs;
+  const auto mrs = sim::state_of(c, "a/soft0").open_mrs;
   // The probe's memory is the first that is registered, then come the buffers; the first of them fails.
   const auto rule = c.fabric().add_rule("dev=a/soft0 verb=reg_mr nth=2 do=errno:ENOMEM");
   REQUIRE(rule);
@@ -178,18 +146,18 @@ TEST_CASE(
                  e.detail.find("soft0 is left out for buffer 1, which cannot be registered on it") !=
                      std::string::npos;
         }) == 1);
-  CHECK(state_of(c, "a/soft0").open_mrs == mrs - 1);
-  auto carried = state_of(c, "a/soft0").bytes_sent;
-  must_arrive(load, 1); // by the other rail
-  CHECK(state_of(c, "a/soft0").bytes_sent == carried);
-  must_arrive(other, 1);
-  CHECK(state_of(c, "a/soft0").bytes_sent > carried);
+  CHECK(sim::state_of(c, "a/soft0").open_mrs == mrs - 1);
+  auto carried = sim::state_of(c, "a/soft0").bytes_sent;
+  sim::must_arrive(load, 1); // by the other rail
+  CHECK(sim::state_of(c, "a/soft0").bytes_sent == carried);
+  sim::must_arrive(other, 1);
+  CHECK(sim::state_of(c, "a/soft0").bytes_sent > carried);
   REQUIRE(c.fabric().remove_rule(*later));
   c.world().run_for(2s);
-  CHECK(state_of(c, "a/soft0").open_mrs == mrs);
-  carried = state_of(c, "a/soft0").bytes_sent;
-  must_arrive(load, 2);
-  CHECK(state_of(c, "a/soft0").bytes_sent > carried);
+  CHECK(sim::state_of(c, "a/soft0").open_mrs == mrs);
+  carried = sim::state_of(c, "a/soft0").bytes_sent;
+  sim::must_arrive(load, 2);
+  CHECK(sim::state_of(c, "a/soft0").bytes_sent > carried);
   CHECK(a.stop());
   CHECK(b.stop());
 }
@@ -198,11 +166,11 @@ TEST_CASE("a device that is lost again and again, at any moment of its return, c
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     sim::load load(c, a, b, 64 * 1024, 16, 4);
     REQUIRE(load.connected());
-    const auto mrs = state_of(c, "a/soft0").open_mrs;
+    const auto mrs = sim::state_of(c, "a/soft0").open_mrs;
     for (unsigned round = 1; round <= 6; ++round) {
       REQUIRE(c.fabric().set_lost("a/soft0", true));
       c.world().run_for(std::chrono::microseconds{seed * 7919 % 40'000 + 1});
@@ -211,12 +179,12 @@ TEST_CASE("a device that is lost again and again, at any moment of its return, c
     }
     c.world().run_for(3s);
     CHECK(a.count(observe::event_kind::internal_fault) == 0);
-    CHECK(state_of(c, "a/soft0").open_mrs == mrs);
+    CHECK(sim::state_of(c, "a/soft0").open_mrs == mrs);
     a.events.clear();
-    const auto carried = state_of(c, "a/soft0").bytes_sent;
+    const auto carried = sim::state_of(c, "a/soft0").bytes_sent;
     for (unsigned round = 1; round <= 3; ++round)
-      must_arrive(load, round);
-    CHECK(state_of(c, "a/soft0").bytes_sent > carried);
+      sim::must_arrive(load, round);
+    CHECK(sim::state_of(c, "a/soft0").bytes_sent > carried);
     CHECK(a.stop());
     CHECK(b.stop());
   }
@@ -226,8 +194,8 @@ TEST_CASE("a node is stopped at any moment of a device's way out and back, and l
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     sim::load load(c, a, b, 64 * 1024, 16, 4);
     REQUIRE(load.connected());
     REQUIRE(c.fabric().set_lost("a/soft0", true));
@@ -235,14 +203,14 @@ TEST_CASE("a node is stopped at any moment of a device's way out and back, and l
     if (seed % 4 != 0)
       REQUIRE(c.fabric().set_lost("a/soft0", false));
     c.world().run_for(std::chrono::microseconds{seed * 7919 % 60'000});
-    leave_nothing(c, a, b);
+    sim::leave_nothing(c, a, b);
   }
 }
 
 TEST_CASE("a device that cannot be released is reported and not opened again before it is") {
   sim::cluster c(1);
-  auto& a = c.add(paced("a"));
-  auto& b = c.add(paced("b"));
+  auto& a = c.add(sim::paced("a"));
+  auto& b = c.add(sim::paced("b"));
   sim::load load(c, a, b, 64 * 1024, 16, 4);
   REQUIRE(load.connected());
   const auto rule = c.fabric().add_rule("dev=a/soft0 verb=dereg_mr do=errno:EBUSY");
@@ -251,11 +219,11 @@ TEST_CASE("a device that cannot be released is reported and not opened again bef
   c.world().run_for(3s);
   CHECK(a.count(observe::event_kind::quarantined) == 1);
   CHECK(a.count(observe::event_kind::device_opened) == 0);
-  must_arrive(load, 1);
+  sim::must_arrive(load, 1);
   REQUIRE(c.fabric().remove_rule(*rule));
   c.world().run_for(2s);
   CHECK(a.count(observe::event_kind::device_opened) == 1);
-  must_arrive(load, 2);
+  sim::must_arrive(load, 2);
   CHECK(a.stop());
   CHECK(b.stop());
 }
@@ -264,46 +232,46 @@ TEST_CASE("A-16: a device that appears after the start is taken in at both ends,
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto with_late = paced("a");
+    auto with_late = sim::paced("a");
     with_late.nics.assign(3, with_late.nic);
     for (std::size_t i = 0; i < 3; ++i)
       with_late.nics[i].name = "soft" + std::to_string(i);
     with_late.nics[2].lost = true;
     auto& a = c.add(with_late);
-    auto& b = c.add(paced("b"));
+    auto& b = c.add(sim::paced("b"));
     sim::load out(c, a, b, 256 * 1024, 32, 4);
     sim::load in(c, b, a, 256 * 1024, 32, 4);
     REQUIRE(out.connected());
     REQUIRE(in.connected());
-    must_arrive(out, 1);
-    CHECK(state_of(c, "a/soft2").open_mrs == 0);
+    sim::must_arrive(out, 1);
+    CHECK(sim::state_of(c, "a/soft2").open_mrs == 0);
     REQUIRE(c.fabric().set_lost("a/soft2", false));
     c.world().run_for(4s);
     CHECK(a.count(observe::event_kind::device_opened) == 1);
     CHECK(in_state(a, "a/soft2", "ACTIVE"));
-    CHECK(state_of(c, "a/soft2").open_mrs == state_of(c, "a/soft1").open_mrs);
+    CHECK(sim::state_of(c, "a/soft2").open_mrs == sim::state_of(c, "a/soft1").open_mrs);
     CHECK(sim::transitions(a, "a/soft2>b/soft0", "ACTIVE") == 1);
     CHECK(sim::transitions(b, "b/soft0>a/soft2", "ACTIVE") == 1);
     for (unsigned round = 2; round < 5; ++round) {
-      must_arrive(out, round);
-      must_arrive(in, round);
+      sim::must_arrive(out, round);
+      sim::must_arrive(in, round);
     }
-    CHECK(state_of(c, "a/soft2").bytes_sent > 1'000'000);
+    CHECK(sim::state_of(c, "a/soft2").bytes_sent > 1'000'000);
     REQUIRE(c.fabric().set_lost("a/soft2", true)); // like any other
     c.world().run_for(100ms);
-    must_arrive(out, 5);
+    sim::must_arrive(out, 5);
     REQUIRE(c.fabric().set_lost("a/soft2", false));
     c.world().run_for(2s);
     CHECK(a.count(observe::event_kind::device_opened) == 2);
-    must_arrive(in, 6);
-    leave_nothing(c, a, b);
+    sim::must_arrive(in, 6);
+    sim::leave_nothing(c, a, b);
   }
 }
 
 TEST_CASE("EIO from a device that nobody said was lost proves nothing") {
   sim::cluster c(1);
-  auto& a = c.add(paced("a"));
-  auto& b = c.add(paced("b"));
+  auto& a = c.add(sim::paced("a"));
+  auto& b = c.add(sim::paced("b"));
   sim::load load(c, a, b, 64 * 1024, 16, 4);
   REQUIRE(load.connected());
   const auto rule = c.fabric().add_rule("dev=a/soft0 verb=destroy_qp do=errno:EIO");
@@ -311,11 +279,11 @@ TEST_CASE("EIO from a device that nobody said was lost proves nothing") {
   REQUIRE(c.fabric().raise_event("a/soft0", "QP_FATAL"));
   c.world().run_for(500ms);
   CHECK(a.count(observe::event_kind::quarantined) > 0);
-  CHECK(state_of(c, "a/soft0").open_qps >= 2);
+  CHECK(sim::state_of(c, "a/soft0").open_qps >= 2);
   CHECK_FALSE(in_state(a, "a/soft0", "DRAINING"));
   REQUIRE(c.fabric().remove_rule(*rule));
   c.world().run_for(2s);
-  must_arrive(load, 1);
+  sim::must_arrive(load, 1);
   CHECK(a.stop());
   CHECK(b.stop());
 }

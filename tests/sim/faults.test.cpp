@@ -16,13 +16,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-sim::node_options paced(const char* name) {
-  sim::node_options o;
-  o.name = name;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
 std::size_t faults(const sim::machine& a, const sim::machine& b) {
   return a.count(observe::event_kind::internal_fault) + b.count(observe::event_kind::internal_fault);
 }
@@ -35,8 +28,8 @@ TEST_CASE(
   for (std::size_t failing = 0; failing <= deadlines; ++failing) {
     CAPTURE(failing);
     sim::cluster c(7 + failing);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     sim::load load(c, a, b, 64 * 1024, 64, 4);
     REQUIRE(load.connected());
     const auto before = faults(a, b);
@@ -79,7 +72,7 @@ namespace {
 class hang_run {
 public:
   explicit hang_run(std::uint64_t seed)
-      : cluster_(seed), a_(cluster_.add(paced("a"))), b_(cluster_.add(paced("b"))),
+      : cluster_(seed), a_(cluster_.add(sim::paced("a"))), b_(cluster_.add(sim::paced("b"))),
         traffic_(cluster_, a_, b_, 64 * 1024, 32, 4) {}
 
   enum class place { handler, deadline, event, end_of_batch };

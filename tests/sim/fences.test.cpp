@@ -9,14 +9,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-sim::node_options paced(const char* name, std::size_t devices) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = devices;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
 /// WRITEs on rail 1 are late by more than everything that waits for them; the slices go over rail 2; when the
 /// batch has ended the target's buffer is used for something else. Returns whether a late byte changed it.
 struct late_packet {
@@ -28,10 +20,10 @@ struct late_packet {
 
 late_packet run_late_packet(std::uint64_t seed, bool remote_fence, bool control_is_silent) {
   sim::cluster c(seed);
-  auto how = paced("a", 2);
+  auto how = sim::paced("a", 2);
   how.config.remote_fence = remote_fence;
   auto& a = c.add(how);
-  auto& b = c.add(paced("b", 2));
+  auto& b = c.add(sim::paced("b", 2));
   sim::load load(c, a, b, 64 * 1024, 32, 4);
   late_packet r;
   if (!load.connected())
@@ -85,8 +77,8 @@ TEST_CASE("with one device transfers wait for the heal and then succeed") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 1));
-    auto& b = c.add(paced("b", 1));
+    auto& a = c.add(sim::paced("a", 1));
+    auto& b = c.add(sim::paced("b", 1));
     sim::load load(c, a, b, 64 * 1024, 32, 2);
     REQUIRE(load.connected());
     REQUIRE(c.fabric().set_hang("a/soft0", true));
@@ -107,8 +99,8 @@ TEST_CASE("a deadline ends a transfer as TIMEOUT after its fences and never befo
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 1));
-    auto& b = c.add(paced("b", 1));
+    auto& a = c.add(sim::paced("a", 1));
+    auto& b = c.add(sim::paced("b", 1));
     sim::load load(c, a, b, 64 * 1024, 32, 2);
     REQUIRE(load.connected());
     REQUIRE(c.fabric().set_hang("a/soft0", true));

@@ -7,25 +7,13 @@
 using namespace actor_rdma;
 using namespace std::chrono_literals;
 
-namespace {
-
-sim::node_options paced(const char* name, std::size_t devices) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = devices;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
-} // namespace
-
 TEST_CASE(
     "a port that goes down with WRs out: they are re-issued at once and the rail is back within a second") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 2));
-    auto& b = c.add(paced("b", 2));
+    auto& a = c.add(sim::paced("a", 2));
+    auto& b = c.add(sim::paced("b", 2));
     sim::load load(c, a, b, 64 * 1024, 64, 4);
     REQUIRE(load.connected());
     const auto batch = load.send(1);
@@ -59,8 +47,8 @@ TEST_CASE("a port that is down for a moment only loses nothing") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 1));
-    auto& b = c.add(paced("b", 1));
+    auto& a = c.add(sim::paced("a", 1));
+    auto& b = c.add(sim::paced("b", 1));
     sim::load load(c, a, b, 64 * 1024, 64, 2);
     REQUIRE(load.connected());
     const auto batch = load.send(1);
@@ -78,8 +66,8 @@ TEST_CASE("a control link that is lost is dialled again and the data path does n
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 2));
-    auto& b = c.add(paced("b", 2));
+    auto& a = c.add(sim::paced("a", 2));
+    auto& b = c.add(sim::paced("b", 2));
     sim::load load(c, a, b, 64 * 1024, 64, 4);
     REQUIRE(load.connected());
     const auto batch = load.send(1);
@@ -102,8 +90,8 @@ TEST_CASE("a peer that dies fails every transfer with the cause within a second"
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 2));
-    auto& b = c.add(paced("b", 2));
+    auto& a = c.add(sim::paced("a", 2));
+    auto& b = c.add(sim::paced("b", 2));
     sim::load load(c, a, b, 1024 * 1024, 64, 4);
     REQUIRE(load.connected());
     const auto batch = load.send(1);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <doctest/doctest.h>
+
 namespace actor_rdma::sim {
 
 load::load(cluster& in, machine& from, machine& to, std::size_t piece, std::size_t pieces, std::size_t qps)
@@ -61,6 +63,44 @@ std::size_t load::count(const actors::batch_state& batch, transfer_status status
   for (std::size_t i = 0; i < batch.transfers().size(); ++i)
     n += batch.result(i).status == status ? 1 : 0;
   return n;
+}
+
+node_options paced(const char* name, std::size_t devices) {
+  node_options o;
+  o.name = name;
+  o.devices = devices;
+  o.nic.mode = verbs::soft::nic_mode::paced;
+  return o;
+}
+
+verbs::soft::device_state state_of(cluster& c, const std::string& device) {
+  for (const auto& d : c.fabric().devices())
+    if (d.name == device)
+      return d;
+  return {};
+}
+
+void must_arrive(load& load, unsigned round, base::duration within) {
+  const auto batch = load.send(round);
+  REQUIRE(batch);
+  CHECK(load.finish(*batch, within));
+  CHECK(load.count(*batch, transfer_status::completed) == batch->transfers().size());
+  CHECK(load.arrived(round));
+}
+
+std::size_t told(const machine& of, observe::event_kind kind, const std::string& words) {
+  return static_cast<std::size_t>(std::count_if(of.events.begin(), of.events.end(), [&](const auto& e) {
+    return e.kind == kind && e.detail.find(words) != std::string::npos;
+  }));
+}
+
+void leave_nothing(cluster& c, machine& a, machine& b) {
+  CHECK(a.stop());
+  CHECK(b.stop());
+  for (const auto& d : c.fabric().devices()) {
+    CHECK(d.open_qps == 0);
+    CHECK(d.open_mrs == 0);
+  }
 }
 
 std::size_t activations(const machine& of) {

@@ -49,6 +49,16 @@ private:
   bool connected_ = false;
 };
 
+/// Paced devices, `devices` of them.
+node_options paced(const char* name, std::size_t devices = 2);
+/// As the fabric knows it; without a name if there is none.
+verbs::soft::device_state state_of(cluster& c, const std::string& device);
+/// Sends one round and wants all of it, in time.
+void must_arrive(load& load, unsigned round, base::duration within = std::chrono::seconds{5});
+/// How many events of this kind say these words.
+std::size_t told(const machine& of, observe::event_kind kind, const std::string& words);
+/// Stops both, and wants nothing of them to be left on any device.
+void leave_nothing(cluster& c, machine& a, machine& b);
 /// How many QPs of this initiator have become ACTIVE so far, rebuilt ones counted again.
 std::size_t activations(const machine& of);
 /// How many endpoints' transitions into `state` there were.

@@ -13,14 +13,6 @@ using verbs::soft::log_kind;
 
 namespace {
 
-sim::node_options paced(const char* name, std::size_t devices) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = devices;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
 std::uint32_t open_regions(sim::cluster& c, const std::string& device) {
   for (const auto& d : c.fabric().devices())
     if (d.name == device)
@@ -55,10 +47,10 @@ TEST_CASE("E-01: a buffer beyond the device's largest region is registered, publ
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto how = paced("a", 1 + seed % 2);
+    auto how = sim::paced("a", 1 + seed % 2);
     how.nic.limits.max_mr_size = seed % 3 == 0 ? UINT64_MAX >> 1 : mib + 4096 + 5;
     auto& a = c.add(how);
-    how = paced("b", 1 + seed % 2);
+    how = sim::paced("b", 1 + seed % 2);
     how.nic.limits.max_mr_size = 2 * mib;
     auto& b = c.add(how);
     const auto source = a.memory(7 * mib, false);
@@ -96,7 +88,7 @@ TEST_CASE("E-01: when the third region fails nothing stays registered, and the e
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto how = paced("b", 2);
+    auto how = sim::paced("b", 2);
     how.nic.limits.max_mr_size = 2 << 20;
     how.nic.limits.max_mr = 3; // the probe page and two more
     auto& b = c.add(how);
@@ -118,8 +110,8 @@ TEST_CASE(
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 1));
-    auto& b = c.add(paced("b", 1));
+    auto& a = c.add(sim::paced("a", 1));
+    auto& b = c.add(sim::paced("b", 1));
     sim::load load(c, a, b, 64 * 1024, 32, 2);
     REQUIRE(load.connected());
     const auto bystander = b.memory(64 * 1024);
@@ -154,8 +146,8 @@ TEST_CASE(
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 2));
-    auto& b = c.add(paced("b", 2));
+    auto& a = c.add(sim::paced("a", 2));
+    auto& b = c.add(sim::paced("b", 2));
     sim::load load(c, a, b, 64 * 1024, 128, 4);
     sim::load other(c, a, b, 64 * 1024, 128, 4);
     REQUIRE(other.connected());
@@ -183,8 +175,8 @@ TEST_CASE(
 
 TEST_CASE("C-11: a peer that does not say what it publishes is waited for, and then it is told") {
   sim::cluster c(2);
-  auto& a = c.add(paced("a", 1));
-  auto& b = c.add(paced("b", 1));
+  auto& a = c.add(sim::paced("a", 1));
+  auto& b = c.add(sim::paced("b", 1));
   sim::load load(c, a, b, 64 * 1024, 32, 2);
   REQUIRE(load.connected());
   c.network().black_hole("a", "b", true);
@@ -200,8 +192,8 @@ TEST_CASE("J-06: a READ that was queued before its memory was taken back does no
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& server = c.add(paced("a", 1));
-    auto& client = c.add(paced("b", 1));
+    auto& server = c.add(sim::paced("a", 1));
+    auto& client = c.add(sim::paced("b", 1));
     sim::load load(c, server, client, 64 * 1024, 4, 2);
     REQUIRE(load.connected());
     load.fill_target(0x11);
@@ -227,8 +219,8 @@ TEST_CASE("J-06: deregistering memory in use waits for its fences or is refused,
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 1));
-    auto& b = c.add(paced("b", 1));
+    auto& a = c.add(sim::paced("a", 1));
+    auto& b = c.add(sim::paced("b", 1));
     sim::load load(c, a, b, 64 * 1024, 16, 2);
     REQUIRE(load.connected());
     for (auto& r : load.requests())
@@ -257,7 +249,7 @@ TEST_CASE("J-06: deregistering memory in use waits for its fences or is refused,
 TEST_CASE(
     "a registration that takes long by a rule is done so much later, and others of its queue wait for it") {
   sim::cluster c(1);
-  auto& a = c.add(paced("a", 1));
+  auto& a = c.add(sim::paced("a", 1));
   a.memory(4096);
   const auto before = c.now();
   a.memory(4096);

@@ -14,27 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-sim::node_options paced(const char* name) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = 2;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
-verbs::soft::device_state state_of(sim::cluster& c, const std::string& device) {
-  for (const auto& d : c.fabric().devices())
-    if (d.name == device)
-      return d;
-  return {};
-}
-
-std::size_t told(const sim::machine& of, observe::event_kind kind, const std::string& words) {
-  return static_cast<std::size_t>(std::count_if(of.events.begin(), of.events.end(), [&](const auto& e) {
-    return e.kind == kind && e.detail.find(words) != std::string::npos;
-  }));
-}
-
 base::expected<std::shared_ptr<actors::local_buffer>> registered(sim::cluster& c, sim::machine& on,
                                                                  std::size_t length) {
   std::optional<base::expected<std::shared_ptr<actors::local_buffer>>> outcome;
@@ -42,21 +21,6 @@ base::expected<std::shared_ptr<actors::local_buffer>> registered(sim::cluster& c
   c.world().run_until([&] { return outcome.has_value(); }, c.now() + 10s);
   REQUIRE(outcome);
   return std::move(*outcome);
-}
-
-void must_arrive(sim::load& load, unsigned round) {
-  const auto batch = load.send(round);
-  REQUIRE(batch);
-  CHECK(load.finish(*batch, 5s));
-  CHECK(load.count(*batch, transfer_status::completed) == batch->transfers().size());
-  CHECK(load.arrived(round));
-}
-
-void leave_nothing(sim::cluster& c, sim::machine& a, sim::machine& b) {
-  CHECK(a.stop());
-  CHECK(b.stop());
-  for (const auto& d : c.fabric().devices())
-    CHECK(d.open_mrs == 0);
 }
 
 constexpr std::uint64_t probes_at_most = 1000; ///< bytes
@@ -67,8 +31,8 @@ TEST_CASE("E-12: memory that one device cannot register is used on the others, a
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     auto& at_fault = seed % 2 == 0 ? a : b;
     const auto device = (seed % 2 == 0 ? "a/soft" : "b/soft") + std::to_string(seed / 2 % 2);
     const auto rail = "a/soft" + std::to_string(seed / 2 % 2);
@@ -78,32 +42,32 @@ TEST_CASE("E-12: memory that one device cannot register is used on the others, a
     sim::load load(c, a, b, 64 * 1024, 64, 4);
     REQUIRE(load.connected());
     for (unsigned round = 1; round <= 3; ++round)
-      must_arrive(load, round);
+      sim::must_arrive(load, round);
     c.world().run_for(2s); // it is tried again and again
-    CHECK(state_of(c, rail).bytes_sent < probes_at_most);
-    CHECK(told(at_fault, observe::event_kind::attempt_failed, device.substr(2) + " is left out for buffer") ==
-          1);
-    CHECK(told(at_fault, observe::event_kind::attempt_failed,
-               seed % 3 == 0 ? "Cannot allocate memory" : "Bad address") == 1);
+    CHECK(sim::state_of(c, rail).bytes_sent < probes_at_most);
+    CHECK(sim::told(at_fault, observe::event_kind::attempt_failed,
+                    device.substr(2) + " is left out for buffer") == 1);
+    CHECK(sim::told(at_fault, observe::event_kind::attempt_failed,
+                    seed % 3 == 0 ? "Cannot allocate memory" : "Bad address") == 1);
     CHECK(a.count(observe::event_kind::wr_error) == 0);
     REQUIRE(c.fabric().remove_rule(*rule));
     const auto batch = load.send(4); // while the keys come
     REQUIRE(batch);
     c.world().run_for(1200ms);
-    CHECK(told(at_fault, observe::event_kind::keys_refreshed, device.substr(2)) == 1);
-    const auto before = state_of(c, rail).bytes_sent;
-    must_arrive(load, 5);
-    CHECK(state_of(c, rail).bytes_sent > before + 256 * 1024);
+    CHECK(sim::told(at_fault, observe::event_kind::keys_refreshed, device.substr(2)) == 1);
+    const auto before = sim::state_of(c, rail).bytes_sent;
+    sim::must_arrive(load, 5);
+    CHECK(sim::state_of(c, rail).bytes_sent > before + 256 * 1024);
     CHECK(a.count(observe::event_kind::wr_error) == 0);
-    leave_nothing(c, a, b);
+    sim::leave_nothing(c, a, b);
   }
 }
 
 TEST_CASE("E-12: memory that no device can register is refused with the cause, and nothing of it stays") {
   sim::cluster c(3);
-  auto& b = c.add(paced("b"));
+  auto& b = c.add(sim::paced("b"));
   c.world().run_for(10ms);
-  const auto regions = state_of(c, "b/soft0").open_mrs;
+  const auto regions = sim::state_of(c, "b/soft0").open_mrs;
   const auto rule = c.fabric().add_rule("dev=b verb=reg_mr do=errno:EFAULT");
   REQUIRE(rule);
   const auto made = registered(c, b, 4096);
@@ -112,7 +76,7 @@ TEST_CASE("E-12: memory that no device can register is refused with the cause, a
   CHECK(made.error().to_string().find("region 1 of 1, 4096 bytes") != std::string::npos);
   REQUIRE(c.fabric().remove_rule(*rule));
   c.world().run_for(3s);
-  CHECK(state_of(c, "b/soft0").open_mrs == regions);
+  CHECK(sim::state_of(c, "b/soft0").open_mrs == regions);
   CHECK(b.count(observe::event_kind::attempt_failed) == 0);
   CHECK(b.engine().buffers().buffers()->empty());
 }
@@ -123,8 +87,8 @@ TEST_CASE(
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a"));
-    auto& b = c.add(paced("b"));
+    auto& a = c.add(sim::paced("a"));
+    auto& b = c.add(sim::paced("b"));
     const auto ours = c.fabric().add_rule("dev=a/soft1 verb=reg_mr do=errno:EFAULT");
     const auto theirs = c.fabric().add_rule("dev=b/soft0 verb=reg_mr do=errno:EFAULT");
     REQUIRE(ours);
@@ -140,7 +104,7 @@ TEST_CASE(
     REQUIRE(there);
     const auto hopeless = load.send(1, 10ms);
     REQUIRE(hopeless);
-    must_arrive(other, 7);
+    sim::must_arrive(other, 7);
     REQUIRE(load.finish(*hopeless, 2s));
     const auto& batch = *hopeless;
     if (load.count(batch, transfer_status::completed) == 0)
@@ -149,9 +113,9 @@ TEST_CASE(
         CHECK(batch.result(i).cause == base::reason::resource);
       }
     REQUIRE(c.fabric().remove_rule(seed % 2 == 0 ? *again : *there)); // one end is enough
-    must_arrive(load, 2);
+    sim::must_arrive(load, 2);
     CHECK(a.count(observe::event_kind::wr_error) == 0);
-    leave_nothing(c, a, b);
+    sim::leave_nothing(c, a, b);
   }
 }
 
@@ -160,9 +124,9 @@ TEST_CASE("E-06: memory that a device has no room for in one region is registere
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto how = paced("b");
+    auto how = sim::paced("b");
     how.config.smallest_region_bytes = mib;
-    auto& a = c.add(paced("a"));
+    auto& a = c.add(sim::paced("a"));
     auto& b = c.add(how);
     const auto rule = c.fabric().add_rule("dev=b/soft1 verb=reg_mr first=2 do=errno:ENOMEM");
     REQUIRE(rule);
@@ -174,7 +138,7 @@ TEST_CASE("E-06: memory that a device has no room for in one region is registere
     REQUIRE(target.has_value());
     CHECK((*target)->chunks() == chunks);
     for (const auto* const device : {"b/soft0", "b/soft1"})
-      CHECK(state_of(c, device).open_mrs == 1 + chunks);
+      CHECK(sim::state_of(c, device).open_mrs == 1 + chunks);
     CHECK(b.count(observe::event_kind::attempt_failed) == 0);
     const auto peer = a.connect(b);
     REQUIRE(peer);
@@ -189,7 +153,7 @@ TEST_CASE("E-06: memory that a device has no room for in one region is registere
     CHECK((*batch)->result(0).status == transfer_status::completed);
     CHECK(std::memcmp(from, reinterpret_cast<void*>((*target)->addr), 8 * mib) == 0);
     CHECK(a.count(observe::event_kind::wr_error) == 0);
-    leave_nothing(c, a, b);
+    sim::leave_nothing(c, a, b);
   }
 }
 
@@ -197,17 +161,17 @@ TEST_CASE(
     "E-06: without room for the smallest regions the error says which and how large, and nothing stays") {
   constexpr std::size_t mib = 1 << 20;
   sim::cluster c(5);
-  auto how = paced("b");
+  auto how = sim::paced("b");
   how.config.smallest_region_bytes = mib;
   auto& b = c.add(how);
   c.world().run_for(10ms);
-  const auto regions = state_of(c, "b/soft0").open_mrs;
+  const auto regions = sim::state_of(c, "b/soft0").open_mrs;
   const auto one = c.fabric().add_rule("dev=b/soft1 verb=reg_mr do=errno:ENOMEM");
   REQUIRE(one);
   const auto on_the_other = registered(c, b, 8 * mib);
   REQUIRE(on_the_other.has_value());
   CHECK((*on_the_other)->chunks() == 1); // that one has room for all of it
-  CHECK(told(b, observe::event_kind::attempt_failed, "region 1 of 8, 1048576 bytes") == 1);
+  CHECK(sim::told(b, observe::event_kind::attempt_failed, "region 1 of 8, 1048576 bytes") == 1);
   const auto both = c.fabric().add_rule("dev=b/soft0 verb=reg_mr skip=1 do=errno:ENOMEM");
   REQUIRE(both);
   REQUIRE(registered(c, b, 4096).has_value()); // the last one that there is room for
@@ -217,6 +181,6 @@ TEST_CASE(
   CHECK(made.error().to_string().find("nor in regions of 8388608 bytes") != std::string::npos);
   CHECK(made.error().sys_errno == ENOMEM);
   c.world().run_for(1s);
-  CHECK(state_of(c, "b/soft0").open_mrs == regions + 2);
-  CHECK(state_of(c, "b/soft1").open_mrs == regions);
+  CHECK(sim::state_of(c, "b/soft0").open_mrs == regions + 2);
+  CHECK(sim::state_of(c, "b/soft1").open_mrs == regions);
 }

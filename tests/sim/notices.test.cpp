@@ -18,20 +18,12 @@ namespace {
 constexpr std::size_t piece = 64 * 1024;
 constexpr auto window = bootstrap::notice_window;
 
-sim::node_options paced(const char* name, std::size_t devices) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = devices;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
 /// Node a writes pieces to b, one batch of `per_batch` pieces at a time and each with a notice; b takes
 /// notices as they arrive and looks at the data at that moment.
 class run {
 public:
   run(std::uint64_t seed, std::size_t pieces, std::size_t per_batch_ = 1, std::size_t piece_bytes = 256,
-      const sim::node_options& from = paced("a", 2), const sim::node_options& to = paced("b", 2))
+      const sim::node_options& from = sim::paced("a", 2), const sim::node_options& to = sim::paced("b", 2))
       : c(seed), a(c.add(from)), b(c.add(to)), load(c, a, b, piece_bytes, pieces, 2 * from.devices),
         per_batch(per_batch_) {
     REQUIRE(load.connected());
@@ -261,10 +253,10 @@ TEST_CASE("room that was made while the control link was down is known to the se
 TEST_CASE("senders that fill an inbox together lose nothing and overtake nobody for ever") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
-    auto small = paced("b", 2);
+    auto small = sim::paced("b", 2);
     small.config.notice_inbox = 3;
-    run r(seed, 60, 1, 256, paced("a", 2), small);
-    auto& other = r.c.add(paced("c", 1));
+    run r(seed, 60, 1, 256, sim::paced("a", 2), small);
+    auto& other = r.c.add(sim::paced("c", 1));
     const auto peer = other.connect(r.b);
     REQUIRE(peer.has_value());
     std::vector<std::shared_ptr<actors::batch_state>> more;
@@ -321,9 +313,9 @@ TEST_CASE("a notice is withheld when late packets could still reach the memory t
 }
 
 TEST_CASE("a peer that does not take notices: the submit is refused, and plain transfers go on") {
-  auto old = paced("b", 2);
+  auto old = sim::paced("b", 2);
   old.config.notices = false;
-  run r(1, 4, 1, 256, paced("a", 2), old);
+  run r(1, 4, 1, 256, sim::paced("a", 2), old);
   const auto refused = r.try_submit();
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().why == base::reason::unsupported);

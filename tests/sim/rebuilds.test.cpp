@@ -9,15 +9,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-sim::node_options paced(const char* name, std::size_t devices) {
-  sim::node_options o;
-  o.name = name;
-  o.devices = devices;
-  o.config.qps_per_endpoint = 1;
-  o.nic.mode = verbs::soft::nic_mode::paced;
-  return o;
-}
-
 constexpr const char* only_qp = "a/soft0>b/soft0#0";
 
 } // namespace
@@ -26,8 +17,8 @@ TEST_CASE("a QP that is fenced for its own fault is made again at once: its rail
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
     sim::cluster c(seed);
-    auto& a = c.add(paced("a", 1));
-    auto& b = c.add(paced("b", 1));
+    auto& a = c.add(sim::paced("a", 1));
+    auto& b = c.add(sim::paced("b", 1));
     sim::load load(c, a, b, 64 * 1024, 32, 1);
     REQUIRE(load.connected());
     c.world().run_for(600ms); // it has served for a while
