@@ -72,8 +72,8 @@ void node::register_regions(const open_device& on, const local_buffer& what, buf
       if (on.ctx.is_gone())
         break;
       result.failure = made.error();
-      result.failure.what +=
-          fmt::format(" (region {} of {}, {} bytes at {:#x})", chunk + 1, in.chunks(), length, from);
+      result.failure.what += fmt::format(" (region {} of {}, {} bytes from offset {})", chunk + 1,
+                                         in.chunks(), length, from - in.addr);
       break;
     }
     result.lkeys.push_back(made->lkey());
