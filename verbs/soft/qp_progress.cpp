@@ -237,11 +237,15 @@ verdict soft_qp::settle(std::uint64_t wr, verdict result, nanos landed_at) {
   return result;
 }
 
+nanos soft_qp::latency() const noexcept {
+  return is_paced(device()) ? device().latency.load(std::memory_order_relaxed) : 0;
+}
+
 nanos soft_qp::acknowledged_at(const send_slot& slot, nanos landed_at) const noexcept {
   const bool is_answer_here = slot.is_read && !slot.is_packet;
   auto at = landed_at;
-  if (is_paced(device()) && !is_answer_here)
-    at += device().latency.load(std::memory_order_relaxed);
+  if (!is_answer_here)
+    at += latency();
   if (has_peer_)
     at += context_.rt().tables().devices[peer_.device].delay.load(std::memory_order_relaxed);
   return at;

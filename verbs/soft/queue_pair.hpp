@@ -115,6 +115,8 @@ private:
   void place_on_wire(std::uint64_t wr, nanos now);
   /// What became of it, which rules may have changed to `lost`.
   [[nodiscard]] verdict settle(std::uint64_t wr, verdict result, nanos now);
+  /// One way, of a paced device.
+  [[nodiscard]] nanos latency() const noexcept;
   [[nodiscard]] nanos acknowledged_at(const send_slot& slot, nanos landed_at) const noexcept;
   void launch_packet(std::uint64_t wr, nanos lands_at);
   [[nodiscard]] std::shared_ptr<packet> make_packet(std::uint64_t wr, bool is_tracked);

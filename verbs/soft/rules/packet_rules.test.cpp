@@ -178,3 +178,20 @@ TEST_CASE("requests behind a payload in disorder wait for it, and are not sent a
   CHECK(rig.a->poll().size() == 1);
   CHECK(rig.count(log_kind::dropped_late) == 0);
 }
+
+TEST_CASE("a rule that does not concern a read costs it no time") {
+  const auto time_of_read = [](const std::string& rule) {
+    ruled_rig rig;
+    if (!rule.empty())
+      rig.rule(rule);
+    const auto begin = rig.clock.now();
+    CHECK(rig.a->read(1, rig.b->where(), 0, 0, 256U << 10) == 0);
+    while (rig.a->poll().empty() && rig.clock.now() < begin + 1s) {
+      const auto next = rig.net->next_event();
+      REQUIRE(next);
+      rig.run_until(*next);
+    }
+    return rig.clock.now() - begin;
+  };
+  CHECK(time_of_read("dev=a op=write do=drop") == time_of_read(""));
+}

@@ -29,8 +29,11 @@ wr_facts soft_qp::facts_of(std::uint64_t wr) noexcept {
 void soft_qp::place_by_rules(std::uint64_t wr, nanos now, bool& is_late) {
   auto* const fate = rules_.transmit(facts_of(wr), now);
   auto& slot = ring_[wr];
-  // The answer of a read must not be in memory before it is known to arrive.
-  is_late |= slot.is_read && has_peer_ && is_wire_open();
+  // The answer of a read must not be in memory before it is known to arrive. It takes no longer for that.
+  if (slot.is_read && !is_late && has_peer_ && is_wire_open()) {
+    is_late = true;
+    slot.land_at -= latency();
+  }
   if (fate == nullptr)
     return;
   if (fate->dma_late && !fate->is_dma_out && has_peer_) {
