@@ -74,7 +74,11 @@ void endpoint::raise(endpoint_event event, std::string cause) {
     // What comes and goes again and again is news at first only.
     const bool again =
         std::any_of(members_.begin(), members_.end(), [](const auto& q) { return q.failures > 4; });
-    const bool is_news = where_.initiator && !again && !stop_asked_; // an end in good order is none
+    // What befell its device or its peer is told by these, once, and not by each of their rails.
+    const bool echoes = event == endpoint_event::device_down || event == endpoint_event::device_up ||
+                        event == endpoint_event::device_lost || event == endpoint_event::peer_dead;
+    const bool is_news =
+        where_.initiator && !again && !echoes && !stop_asked_; // an end in good order is none
     watch_.emit(std::move(e), is_news ? base::level::info : base::level::debug);
   }
   perform(outcome.act);
