@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
@@ -64,7 +65,7 @@ void sim_lane::run_slow(std::uint32_t queue, std::function<void()> work, std::fu
       {after + base::duration{random_.between(slow_min_ns, slow_max_ns)}, std::move(work), std::move(done)});
 }
 
-void sim_lane::may_have_changed() noexcept {
+void sim_lane::look_at_everything() noexcept {
   for (auto& w : cqs_)
     w.look = true;
   for (auto& w : fds_)
@@ -87,6 +88,9 @@ void sim_lane::set_frozen(bool on) {
 std::size_t sim_lane::jobs() {
   if (is_frozen())
     return 0;
+  if (arrivals_)
+    if (const auto now_at = arrivals_(); std::exchange(arrivals_seen_, now_at) != now_at)
+      look_at_everything();
   std::size_t n = ring_.empty() ? 0 : 1;
   n += !timers_.empty() && timers_.begin()->first.first <= now() ? 1 : 0;
   for (const auto& [queue, calls] : slow_)
@@ -121,18 +125,20 @@ void sim_lane::run(std::size_t k) {
       continue;
     auto call = std::move(calls.front());
     calls.pop_front();
-    if (!call.work) { // it took longer than usual, and ends now
-      ring_.push_back(std::move(call.done));
-      return;
+    base::duration longer{};
+    if (call.work) { // otherwise it took longer than usual, and ends now
+      world_.set_running(sim_world::job::slow_call, this);
+      take_slow_time(); // what calls on the lane took is not this one's
+      call.work();
+      world_.everything_may_have_changed(); // a move to ERR flushes
+      longer = take_slow_time();
     }
-    world_.set_running(sim_world::job::slow_call, this);
-    take_slow_time(); // what calls on the lane took is not this one's
-    call.work();
-    world_.everything_may_have_changed(); // a move to ERR flushes
-    if (const auto longer = take_slow_time(); longer > base::duration{})
+    if (longer > base::duration{})
       calls.push_front({now() + longer, {}, std::move(call.done)});
     else
       ring_.push_back(std::move(call.done));
+    if (calls.empty())
+      slow_.erase(queue);
     return;
   }
   for (auto& w : cqs_)

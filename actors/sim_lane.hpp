@@ -40,12 +40,17 @@ public:
   std::size_t jobs();
   void run(std::size_t k);
   std::optional<base::time_point> next_time() const;
-  void may_have_changed() noexcept;
+  void may_have_changed() noexcept {
+    if (!arrivals_)
+      look_at_everything();
+  }
+  void look_when(std::function<std::uint64_t()> arrivals) { arrivals_ = std::move(arrivals); }
   void end_actors();
   /// Its actors are gone, and nothing that they watched is looked at any more.
   void forget() noexcept {
     cqs_.clear();
     fds_.clear();
+    arrivals_ = nullptr;
   }
   bool has_actors() const noexcept { return !actors_.empty(); }
   /// A frozen lane runs nothing, as a stopped process; afterwards the time counts as lost.
@@ -75,6 +80,7 @@ private:
   };
   using timer_key = std::pair<base::time_point, std::uint64_t>;
 
+  void look_at_everything() noexcept;
   void poll(watched_cq& w);
   base::duration take_slow_time() const;
 
@@ -86,6 +92,8 @@ private:
   std::uint64_t next_timer_ = 1;
   std::vector<watched_cq> cqs_;
   std::vector<watched_fd> fds_;
+  std::function<std::uint64_t()> arrivals_;
+  std::uint64_t arrivals_seen_ = 0;
   std::deque<std::function<void()>> ring_;
   std::map<std::uint32_t, std::deque<slow_call>> slow_;
   std::vector<caf::actor> actors_;

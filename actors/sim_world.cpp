@@ -62,6 +62,10 @@ sim_lane& sim_world::known(const lane_env& lane) const {
   return **found;
 }
 
+void sim_world::look_when(const lane_env& lane, std::function<std::uint64_t()> arrivals) {
+  known(lane).look_when(std::move(arrivals));
+}
+
 void sim_world::freeze(const lane_env& lane, bool on) {
   auto& it = known(lane);
   if (it.is_frozen() == on)

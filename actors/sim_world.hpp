@@ -56,6 +56,9 @@ public:
   base::time_point now() const noexcept { return clock_.now(); }
   caf::actor_system& system() noexcept { return *system_; }
   lane_env& make_lane(const std::string& name);
+  /// The lane looks at what it watches only when `arrivals` gives another number than before, not after
+  /// whatever anybody did: for its device to say. What is asked has to live as long as the lane's actors.
+  void look_when(const lane_env& lane, std::function<std::uint64_t()> arrivals);
   /// A stopped process: nothing of the lane runs, its actors included, until it is thawed.
   void freeze(const lane_env& lane, bool on);
   /// A killed process: the lane's actors end at once, without a word to anybody; what they own is the

@@ -87,6 +87,7 @@ base::expected<void> machine::build(const std::string& address) {
   p.config = how_.config;
   p.config.node = name_;
   lane_ = &in_.world_->make_lane(name_);
+  in_.world_->look_when(*lane_, [&nics = *host_] { return nics.arrivals(); });
   p.self = lane_->random() | 1;
   p.events = std::shared_ptr<observe::event_sink>(this, [](auto*) {});
   p.lanes = {lane_};

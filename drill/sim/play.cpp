@@ -92,7 +92,8 @@ bool play::give_up(std::string why) {
 
 void play::hear(const std::string& host, const observe::event& what) {
   facts_.events.push_back({host, what.at - zero_, what, shutting_down_});
-  if (what.kind != observe::event_kind::transition || what.subject.find('#') == std::string::npos)
+  if (what.kind != observe::event_kind::transition || what.subject.find('#') == std::string::npos ||
+      what.subject.find('>') == std::string::npos) // the acceptors' QPs are named "b/soft0<a/soft0#0"
     return;
   if (what.to == "ACTIVE")
     active_qps_[host].insert(what.subject);
@@ -222,11 +223,10 @@ bool play::come_up() {
     for (auto& f : *flows)
       f.prepare();
   const auto want = expected_qps();
-  const auto usable = [&] { // the acceptors' QPs are named "b/soft0<a/soft0#0"
+  const auto usable = [&] {
     std::size_t n = 0;
     for (const auto& [host, qps] : active_qps_)
-      n += static_cast<std::size_t>(std::count_if(
-          qps.begin(), qps.end(), [](const std::string& q) { return q.find('>') != std::string::npos; }));
+      n += qps.size();
     return n;
   };
   const auto ready = [&] {

@@ -70,7 +70,7 @@ private:
   base::time_point zero_{};
   std::deque<flow> flows_;                                  ///< of the scenario
   std::deque<flow> after_flows_;                            ///< of our own, one for each pair of hosts
-  std::map<std::string, std::set<std::string>> active_qps_; ///< by host
+  std::map<std::string, std::set<std::string>> active_qps_; ///< of initiators, by host
   std::vector<rail> rails_;
   fault_agenda agenda_;
   std::string failure_; ///< of a fault

@@ -140,6 +140,8 @@ bool soft_cq::write(std::span<const completion> completions) {
     any_solicited |= c.wc.status != IBV_WC_SUCCESS || (c.release_to & is_solicited) != 0;
   }
   count_.store(count, std::memory_order_release);
+  if (!is_ending_)
+    context_.device().note_arrival();
   notify(any_solicited);
   return true;
 }

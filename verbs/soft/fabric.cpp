@@ -38,6 +38,12 @@ public:
   }
   const provider& verbs() const override { return table_; }
   const std::string& name() const override { return name_; }
+  std::uint64_t arrivals() const override {
+    auto all = rt_->arrivals_anywhere();
+    for (const auto& device : devices_)
+      all += device->arrivals();
+    return all;
+  }
 
 private:
   const std::shared_ptr<runtime> rt_; // outlives the devices

@@ -240,6 +240,9 @@ public:
   virtual ~host() = default;
   virtual const provider& verbs() const = 0;
   virtual const std::string& name() const = 0;
+  /// Virtual time: another number than before whenever completions or async events may have come to this
+  /// host's devices, so that whoever simulates its processor need not look in vain.
+  virtual std::uint64_t arrivals() const = 0;
 };
 
 /// Memory that peers in other processes reach without a system call: a shared mapping, backed by a memfd. Any

@@ -230,6 +230,7 @@ void soft_context::deliver(const ibv_async_event& event, event_ledger* ledger, s
             static_cast<std::uint32_t>(event.event_type));
   for (std::uint32_t i = 0; i < times; ++i)
     async_events_.push(event, ledger);
+  device_.note_arrival();
 }
 
 void soft_context::wake_waiting_calls() {

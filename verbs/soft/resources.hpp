@@ -66,6 +66,12 @@ public:
   [[nodiscard]] bool is_lost() const noexcept {
     return entry().loss_seq.load(std::memory_order_acquire) % 2 != 0;
   }
+  /// Virtual time: a completion or an event has come, see host::arrivals().
+  void note_arrival() noexcept {
+    if (rt_.is_virtual())
+      ++arrivals_;
+  }
+  [[nodiscard]] std::uint64_t arrivals() const noexcept { return arrivals_; }
   /// Retires what is still open in it. 0, or EBUSY when another process is stopped inside our memory.
   [[nodiscard]] int close(soft_context& context);
 
@@ -77,6 +83,7 @@ private:
   const std::uint32_t index_;
   const device_limits limits_;
   device_allowances allowances_;
+  std::uint64_t arrivals_ = 0;
   std::mutex mutex_;
   // Nobody else owns a context, the engine neither: it points into the device.
   std::vector<std::unique_ptr<soft_context>> open_;

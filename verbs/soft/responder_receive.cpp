@@ -215,6 +215,7 @@ bool deliver(runtime& rt, const responder& to, receiving& in_hand, ibv_wc_status
   }
   auto& cq = t.cqs[t.qps[to.qp_index].receive_cq.load(std::memory_order_relaxed) - 1];
   add_arrival(t, cq, in_hand.slot());
+  rt.note_arrival_anywhere();
   in_hand.end();
   if (cq.armed.load(std::memory_order_seq_cst) != 0) {
     t.processes[to.process].arrivals.store(1, std::memory_order_seq_cst);

@@ -226,6 +226,7 @@ void runtime::ring(std::uint32_t process_index) noexcept {
 }
 
 void runtime::announce_change() noexcept {
+  note_arrival_anywhere();
   auto& t = segment_.get();
   t.head.change_epoch.fetch_add(1, std::memory_order_seq_cst);
   for (std::uint32_t i = 0; i < layout::max_processes; ++i)

@@ -64,6 +64,12 @@ public:
   }
   /// Virtual time: while something runs, it is as late as that was due; `never` ends it.
   void set_event_time(nanos at) noexcept { event_time_.store(at, std::memory_order_relaxed); }
+  /// Virtual time: something has come, or a fault has changed, and it is not known for whom.
+  void note_arrival_anywhere() noexcept {
+    if (is_virtual())
+      ++arrivals_anywhere_;
+  }
+  [[nodiscard]] std::uint64_t arrivals_anywhere() const noexcept { return arrivals_anywhere_; }
 
   // -- the process's entry
   // ----------------------------------------------------------------------------------------
@@ -149,6 +155,7 @@ private:
   std::uint64_t raised_seen_;
   std::atomic<nanos> verb_delay_{0};
   std::atomic<nanos> event_time_{never};
+  std::uint64_t arrivals_anywhere_ = 0;
   layout::process_entry* process_ = nullptr;
   std::uint32_t process_index_ = 0;
   std::int32_t pid_ = 0;
