@@ -62,7 +62,6 @@ struct gid_row {
 /// "fe80::1", "::ffff:10.0.0.1" or "10.0.0.1".
 std::optional<ibv_gid> parse_gid(const std::string& text);
 std::string to_text(const ibv_gid& gid);
-
 struct device_options {
   std::string name = "soft0";
   nic_mode mode = nic_mode::immediate;
@@ -240,11 +239,9 @@ public:
   virtual ~host() = default;
   virtual const provider& verbs() const = 0;
   virtual const std::string& name() const = 0;
-  /// Virtual time: another number than before whenever completions or async events may have come to this
-  /// host's devices, so that whoever simulates its processor need not look in vain.
+  /// Virtual time: not the number of before when completions or async events may have come to its devices.
   virtual std::uint64_t arrivals() const = 0;
 };
-
 /// Memory that peers in other processes reach without a system call: a shared mapping, backed by a memfd. Any
 /// other memory works too, by process_vm_readv/writev. nullptr when memory is exhausted.
 void* allocate_shared(std::size_t length) noexcept;
