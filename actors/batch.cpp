@@ -48,6 +48,12 @@ transfer_result batch_state::result(std::size_t index) const noexcept {
   return r;
 }
 
+std::optional<transfer_receipt> batch_state::receipt(std::size_t index) const {
+  if (!receipts_ || items_[index].status.load(std::memory_order_acquire) == transfer_status::pending)
+    return std::nullopt;
+  return receipts_->of(index, submitted);
+}
+
 notice_result batch_state::notice() const noexcept {
   notice_result r;
   r.status = notice_status_.load(std::memory_order_acquire);

@@ -5,6 +5,7 @@
 // is a futex on that number.
 #pragma once
 
+#include "actors/receipt.hpp"
 #include "actors/remote_memory.hpp"
 #include "base/time.hpp"
 #include "bootstrap/messages.hpp"
@@ -16,6 +17,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -91,12 +93,19 @@ public:
 
   std::span<transfer> transfers() noexcept { return {items_.get(), count_}; }
   std::span<const transfer> transfers() const noexcept { return {items_.get(), count_}; }
+  std::size_t index_of(const transfer& item) const noexcept {
+    return static_cast<std::size_t>(&item - items_.get());
+  }
+  /// nullptr when none were asked for.
+  receipt_book* receipts() const noexcept { return receipts_.get(); }
   const remote_memory& target() const noexcept { return *target_; }
   /// The peer actor's, like the fields below: the same addresses, by the peer's memory as it is now.
   void retarget(std::shared_ptr<const remote_memory> now) noexcept { target_ = std::move(now); }
 
   /// Any thread.
   transfer_result result(std::size_t index) const noexcept;
+  /// Nothing when none were asked for, or the transfer has not ended.
+  std::optional<transfer_receipt> receipt(std::size_t index) const;
   notice_result notice() const noexcept;
   bool done() const noexcept { return remaining_.load(std::memory_order_acquire) == 0; }
   /// Blocks the caller: spins for a bounded time, then sleeps on a futex. True when every transfer has ended
@@ -104,6 +113,7 @@ public:
   bool wait_for(base::duration timeout) const;
 
   // set by the submitter before the batch is handed over
+  void keep_receipts() { receipts_ = std::make_unique<receipt_book>(count_); }
   void attach(std::shared_ptr<const actor_rdma::notice> what) noexcept {
     notice_status_.store(notice_status::pending, std::memory_order_relaxed);
     remaining_.fetch_add(1, std::memory_order_relaxed);
@@ -146,6 +156,7 @@ private:
   std::shared_ptr<const remote_memory> target_;
   std::size_t count_ = 0;
   std::unique_ptr<transfer[]> items_;
+  std::unique_ptr<receipt_book> receipts_;
   std::uint32_t unflushed_ = 0;
   std::shared_ptr<const actor_rdma::notice> notice_;
   base::reason notice_cause_ = base::reason::none; ///< written before the status

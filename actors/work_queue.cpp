@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace actor_rdma::actors {
 
 namespace {
@@ -24,8 +26,10 @@ refusal_budget::source work_queue::source_of(const batch_state& batch, const tra
   return {batch.locals[item.local_buffer]->id, batch.target().ranges[item.remote_buffer].id};
 }
 
-slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device) {
+slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail) {
   slot_state s;
+  s.rail = rail ? std::move(rail)
+                : std::make_shared<const std::string>(fmt::format("{}>{}", local_device, peer_device));
   s.local_device = local_device;
   s.peer_device = peer_device;
   slots_.push_back(std::move(s));
@@ -79,76 +83,6 @@ std::vector<std::shared_ptr<batch_state>> work_queue::batches_using(const local_
     if (std::any_of(b->locals.begin(), b->locals.end(), [&](const auto& l) { return l.get() == &buffer; }))
       found.push_back(b);
   return found;
-}
-
-// -- stopping -------------------------------------------------------------------------------------
-
-void work_queue::stop_transfer(transfer& item, transfer_status how, base::reason cause) noexcept {
-  if (item.stop == transfer_status::pending) {
-    item.stop = how;
-    item.cause = cause;
-    sweep_needed_ = sweep_needed_ || item.queued > 0;
-  }
-}
-
-void work_queue::mark_stopped(batch_state& batch, transfer_status how, base::reason cause) noexcept {
-  batch.stopped = true;
-  for (auto& item : batch.transfers())
-    if (item.status.load(std::memory_order_relaxed) == transfer_status::pending)
-      stop_transfer(item, how,
-                    how == transfer_status::timed_out && lacks_keys(batch, item) ? base::reason::resource
-                                                                                 : cause);
-}
-
-bool work_queue::stop(batch_state& batch, transfer_status how, base::reason cause) {
-  mark_stopped(batch, how, cause);
-  sweep();
-  bool out = false;
-  for (auto& item : batch.transfers()) {
-    maybe_end(batch, item);
-    out = out || item.wrs > 0;
-  }
-  settle();
-  return out;
-}
-
-void work_queue::stop_all(transfer_status how, base::reason cause) noexcept {
-  for (const auto& b : batches_)
-    mark_stopped(*b, how, cause);
-  recover();
-}
-
-void work_queue::recover() noexcept {
-  try {
-    keys_made();
-  } catch (...) { // some wait for the next key or rail, or their deadline
-  }
-  sweep_needed_ = true;
-  sweep();
-  barred_ends_.clear();
-  for (const auto& b : batches_) {
-    for (auto& item : b->transfers())
-      maybe_end(*b, item);
-    touch(*b);
-  }
-  settle();
-}
-
-/// Throws away queued slices whose transfer was stopped or whose bytes another WR has delivered.
-void work_queue::sweep() noexcept {
-  if (!std::exchange(sweep_needed_, false))
-    return;
-  const auto is_over = [&](const slice& s) {
-    if (is_wanted(s) && (s.record == nullptr || !s.record->done))
-      return false;
-    unqueue(s);
-    drop_hold(s.record);
-    maybe_end(s);
-    return true;
-  };
-  std::erase_if(again_, is_over);
-  std::erase_if(keyless_, is_over);
-  std::erase_if(held_, [&](const held_slice& h) { return is_over(h.what); });
 }
 
 // -- pulling --------------------------------------------------------------------------------------
@@ -336,8 +270,15 @@ bool work_queue::next_fresh(slice& out, const slot_state& slot, std::size_t most
   return false;
 }
 
-bool work_queue::next_slice(slice& out, const slot_state& slot, std::size_t most) {
-  return next_again(out, slot) || next_fresh(out, slot, most);
+bool work_queue::next_slice(slice& out, const slot_state& slot, std::size_t most, base::time_point now) {
+  const bool again = next_again(out, slot);
+  if (!again && !next_fresh(out, slot, most))
+    return false;
+  if (auto* receipts = out.batch->receipts(); receipts != nullptr)
+    out.each([&](const transfer& t, std::uint64_t) {
+      receipts->handed(out.batch->index_of(t), slot.rail, again, now);
+    });
+  return true;
 }
 
 /// Whatever is out, and a chunk more, may come to wait for a fence.
@@ -388,7 +329,8 @@ void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
   slice s;
   std::size_t taken = 0;
   while (taken < share && slot.out < config_.send_queue_depth &&
-         (slot.out == 0 || slot.out_bytes < config_.qp_window_bytes) && next_slice(s, slot, share - taken)) {
+         (slot.out == 0 || slot.out_bytes < config_.qp_window_bytes) &&
+         next_slice(s, slot, share - taken, now)) {
     taken += s.more + 1u;
     s.each([](transfer& t, std::uint64_t) { ++t.wrs; });
     ++slot.out;

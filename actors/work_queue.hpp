@@ -41,7 +41,8 @@ public:
   work_queue(const settings& config, work_queue_owner& owner) : config_(config), owner_(owner) {}
 
   // QPs
-  slot_id add_slot(std::uint16_t local_device, std::uint16_t peer_device);
+  /// `rail`: its name in receipts, the numbers if there is none.
+  slot_id add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail = nullptr);
   /// The QP may be given work (it is ACTIVE), or not. A new generation starts with nothing out.
   void set_usable(slot_id slot, bool usable, std::uint16_t generation);
   bool any_usable() const noexcept;
@@ -99,6 +100,7 @@ private:
   struct slot_state {
     std::uint16_t local_device = 0;
     std::uint16_t peer_device = 0;
+    rail_name rail;
     bool usable = false;
     bool passed = false; ///< in this pull: what waits needs keys that its devices do not have
     std::uint16_t generation = 0;
@@ -120,7 +122,7 @@ private:
 
   slot_state* choose(std::uint64_t bytes, std::uint16_t avoid);
   void fill(chunk& out, slot_state& slot, base::time_point now);
-  bool next_slice(slice& out, const slot_state& slot, std::size_t most);
+  bool next_slice(slice& out, const slot_state& slot, std::size_t most, base::time_point now);
   bool next_again(slice& out, const slot_state& slot);
   bool can_carry(const slice& what, std::uint16_t avoid = slice::no_device) const noexcept;
   bool lacks_keys(batch_state& batch, transfer& item) const noexcept;
@@ -145,7 +147,7 @@ private:
   void hold_users_of(const remote_range& range);
   static void rekey(batch_state& batch, const std::shared_ptr<const remote_memory>& now);
   void release_held();
-  void count_success(const slice& what);
+  void count_success(const slot_state& slot, const slice& what);
   void drop_hold(reissue_record* record) noexcept;
   void stop_transfer(transfer& item, transfer_status how, base::reason cause) noexcept;
   void mark_stopped(batch_state& batch, transfer_status how, base::reason cause) noexcept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of WRs and of transfers: the conditions under which a transfer may end, and who is told.
+// The end of WRs and of transfers, stopped ones too: the conditions under which a transfer may end, and who
+// is told.
 #include "actors/work_queue.hpp"
 #include "base/checks.hpp"
 
@@ -21,6 +22,76 @@ bool later_generation(std::uint16_t a, std::uint16_t b) noexcept {
 
 } // namespace
 
+// -- stopping -------------------------------------------------------------------------------------
+
+void work_queue::stop_transfer(transfer& item, transfer_status how, base::reason cause) noexcept {
+  if (item.stop == transfer_status::pending) {
+    item.stop = how;
+    item.cause = cause;
+    sweep_needed_ = sweep_needed_ || item.queued > 0;
+  }
+}
+
+void work_queue::mark_stopped(batch_state& batch, transfer_status how, base::reason cause) noexcept {
+  batch.stopped = true;
+  for (auto& item : batch.transfers())
+    if (item.status.load(std::memory_order_relaxed) == transfer_status::pending)
+      stop_transfer(item, how,
+                    how == transfer_status::timed_out && lacks_keys(batch, item) ? base::reason::resource
+                                                                                 : cause);
+}
+
+bool work_queue::stop(batch_state& batch, transfer_status how, base::reason cause) {
+  mark_stopped(batch, how, cause);
+  sweep();
+  bool out = false;
+  for (auto& item : batch.transfers()) {
+    maybe_end(batch, item);
+    out = out || item.wrs > 0;
+  }
+  settle();
+  return out;
+}
+
+void work_queue::stop_all(transfer_status how, base::reason cause) noexcept {
+  for (const auto& b : batches_)
+    mark_stopped(*b, how, cause);
+  recover();
+}
+
+void work_queue::recover() noexcept {
+  try {
+    keys_made();
+  } catch (...) { // some wait for the next key or rail, or their deadline
+  }
+  sweep_needed_ = true;
+  sweep();
+  barred_ends_.clear();
+  for (const auto& b : batches_) {
+    for (auto& item : b->transfers())
+      maybe_end(*b, item);
+    touch(*b);
+  }
+  settle();
+}
+
+/// Throws away queued slices whose transfer was stopped or whose bytes another WR has delivered.
+void work_queue::sweep() noexcept {
+  if (!std::exchange(sweep_needed_, false))
+    return;
+  const auto is_over = [&](const slice& s) {
+    if (is_wanted(s) && (s.record == nullptr || !s.record->done))
+      return false;
+    unqueue(s);
+    drop_hold(s.record);
+    maybe_end(s);
+    return true;
+  };
+  std::erase_if(again_, is_over);
+  std::erase_if(keyless_, is_over);
+  std::erase_if(held_, [&](const held_slice& h) { return is_over(h.what); });
+}
+
 // -- ends of WRs ----------------------------------------------------------------------------------
 
 void work_queue::drop_hold(reissue_record* record) noexcept {
@@ -28,14 +99,17 @@ void work_queue::drop_hold(reissue_record* record) noexcept {
     delete record;
 }
 
-void work_queue::count_success(const slice& what) {
+void work_queue::count_success(const slot_state& slot, const slice& what) {
   if (what.record != nullptr) {
     if (std::exchange(what.record->done, true))
       return;
     what.each([&](const transfer& t, std::uint64_t) { sweep_needed_ = sweep_needed_ || t.queued > 0; });
   }
-  what.each([](transfer& t, std::uint64_t bytes) {
+  auto* const receipts = what.batch->receipts();
+  what.each([&](transfer& t, std::uint64_t bytes) {
     t.done.store(t.done.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+    if (receipts != nullptr)
+      receipts->delivered(what.batch->index_of(t), slot.rail, bytes, now_);
   });
 }
 
@@ -118,7 +192,7 @@ void work_queue::follow_up(const slot_state& slot, const ended_slice& e) {
     return refused_together(slot, e);
   switch (e.end) {
   case wr_end::success:
-    count_success(e.what);
+    count_success(slot, e.what);
     drop_hold(e.what.record);
     break;
   case wr_end::refused:

@@ -37,6 +37,7 @@ struct transfer_fact {
   bool is_after_traffic = false; ///< of the runner's own, to see whether every rail carries again
   bool host_died = false;        ///< its process was killed before its end: nobody was left to be told
   std::optional<std::string> wrong_content; ///< completed, but bytes are wrong: where
+  std::optional<std::string> wrong_receipt; ///< what in its receipt cannot be
 };
 
 /// A byte that landed or changed after the end of the transfer it belongs to had been told.

@@ -4,8 +4,11 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/time.hpp"
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace actor_rdma {
 
@@ -37,6 +40,22 @@ struct transfer_result {
   /// memory.
   bool remote_fence_unconfirmed = false;
   std::uint64_t bytes = 0; ///< bytes that have a success completion
+};
+
+/// What one rail had to do with a transfer.
+struct rail_share {
+  std::string rail;        ///< "a/soft0>b/soft1": our device and the peer's
+  std::uint64_t bytes = 0; ///< of success completions; each byte counts once, on the rail that was first
+  std::uint32_t wrs = 0;   ///< WRs that carried a part of it, also those that failed or were superseded
+};
+
+/// How a transfer went. Kept on request only: see submit_options::receipts.
+struct transfer_receipt {
+  std::vector<rail_share> rails; ///< in the order in which they were first used
+  std::uint32_t issued_again =
+      0;                    ///< WRs that carried a part which another one had failed to deliver, or hung with
+  base::duration queued{};  ///< from submit() until the first WR went to a queue pair; 0 if none did
+  base::duration carried{}; ///< from then until the last completion that counted; 0 if there was none
 };
 
 const char* to_string(operation op) noexcept;

@@ -60,6 +60,10 @@ transfer_result batch::result(std::size_t index) const noexcept {
   return impl_->state->result(index);
 }
 
+std::optional<transfer_receipt> batch::receipt(std::size_t index) const {
+  return index < size() ? impl_->state->receipt(index) : std::nullopt;
+}
+
 notice_result batch::notice() const noexcept {
   return impl_ ? impl_->state->notice() : notice_result{};
 }

@@ -87,6 +87,8 @@ struct submit_options {
   /// peer's host memory, whatever rails it took; else it is withheld. The peer gets it once. It shares the
   /// batch's deadline. Refused with reason::unsupported when the peer's version does not take notices.
   std::optional<actor_rdma::notice> notice;
+  /// Keep what batch::receipt() tells: about 600 bytes per transfer, and some of the lane's time.
+  bool receipts = false;
   static constexpr base::duration no_deadline = base::duration::max();
 };
 
@@ -98,6 +100,9 @@ public:
   std::size_t size() const noexcept;
   /// Two acquire loads. Stable once it is not `pending`.
   transfer_result result(std::size_t index) const noexcept;
+  /// Which way the transfer went. Nothing while it is pending, or when the batch was submitted without
+  /// `receipts`.
+  std::optional<transfer_receipt> receipt(std::size_t index) const;
   /// How the batch's notice ended, or `pending`. Any thread.
   notice_result notice() const noexcept;
   /// Every transfer has ended and the notice, if there is one, is settled.

@@ -72,10 +72,22 @@ TEST_CASE("bytes written to a peer arrive, and come back when read") {
   CHECK(w->result(0).bytes == source.size());
   CHECK(source == remote);
   const std::vector<transfer_request> read{{operation::read, back.data(), addr, back.size()}};
-  auto r = p.initiator->submit(*seg, read);
+  submit_options how;
+  how.receipts = true;
+  auto r = p.initiator->submit(*seg, read, std::move(how));
   REQUIRE(r.has_value());
   REQUIRE(r->wait_for(10s));
   CHECK(source == back);
+  CHECK(!w->receipt(0)); // it was not asked for
+  CHECK(!r->receipt(1)); // there is no such transfer
+  const auto receipt = r->receipt(0);
+  REQUIRE(receipt);
+  std::uint64_t carried = 0;
+  for (const auto& share : receipt->rails) {
+    CHECK(share.rail.find("initiator/soft") == 0);
+    carried += share.bytes;
+  }
+  CHECK(carried == back.size());
   CHECK(p.initiator->shutdown(5s).clean);
   CHECK(p.target->shutdown(5s).clean);
 }

@@ -173,6 +173,9 @@ bool is_explained(const run_facts& f, const transfer_fact& t) {
 
 void honesty(const scenario&, const run_facts& f, findings& all) {
   constexpr auto check = "honesty";
+  for (const auto& t : f.transfers)
+    if (t.wrong_receipt)
+      add(all, check, name_of(t), "its receipt cannot be right: " + *t.wrong_receipt, {t.from, t.to});
   using observe::event_kind;
   for (const auto& t : f.transfers) {
     if (t.ended && t.status == transfer_status::failed && t.cause == base::reason::none)

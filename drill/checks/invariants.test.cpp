@@ -187,6 +187,7 @@ TEST_CASE("a failure without a cause or without an event that explains it is fou
           f.events.push_back(event_of(event_kind::internal_fault, "a>b:1", "boom"));
         }) == "honesty");
   CHECK(complains([](auto&, auto& f) { f.transfers[5].cause = base::reason::path; }) == "honesty");
+  CHECK(complains([](auto&, auto& f) { f.transfers[5].wrong_receipt = "half of it"; }) == "honesty");
 }
 
 TEST_CASE("what blocks or spins is found") {

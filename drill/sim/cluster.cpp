@@ -199,8 +199,10 @@ machine::submit(const actors::peer_ref& to, const std::vector<transfer_request>&
     return base::fail(base::reason::peer_dead, "sim", "the peer is not connected");
   auto batch =
       actors::make_batch(engine_->buffers(), memory, what, in_.now(), in_.now() + deadline, std::move(with));
-  if (batch)
+  if (batch) {
+    (*batch)->keep_receipts();
     actors::engine::submit_to(to, *batch);
+  }
   return batch;
 }
 

@@ -261,6 +261,25 @@ void flow::batch_ended(const std::shared_ptr<actors::batch_state>& batch) {
     after({}, &flow::pump);
 }
 
+std::optional<std::string> flow::wrong_in_receipt(const transfer_result& r,
+                                                  const std::optional<transfer_receipt>& told) {
+  if (!told)
+    return "there is none";
+  std::uint64_t bytes = 0;
+  std::uint64_t wrs = 0;
+  for (const auto& share : told->rails) {
+    bytes += share.bytes;
+    wrs += share.wrs;
+  }
+  if (bytes != r.bytes)
+    return fmt::format("its rails carried {} bytes, and {} have a completion", bytes, r.bytes);
+  if ((wrs > 0) != r.started || told->issued_again > wrs)
+    return fmt::format("{} WRs, {} of them again", wrs, told->issued_again);
+  if (told->queued < base::duration{} || told->carried < base::duration{})
+    return "a time below 0";
+  return std::nullopt;
+}
+
 void flow::end_item(const open_batch& of, const item& what, std::size_t index) {
   auto& f = where_.facts->transfers[what.fact];
   const auto r = of.batch->result(index);
@@ -270,6 +289,7 @@ void flow::end_item(const open_batch& of, const item& what, std::size_t index) {
   f.status = r.status;
   f.cause = r.cause;
   f.unconfirmed = r.remote_fence_unconfirmed;
+  f.wrong_receipt = wrong_in_receipt(r, of.batch->receipt(index));
   const bool remote_is_there = of.remote_life == remote_life_;
   if (r.status == transfer_status::completed && spec_.verify &&
       (spec_.op == operation::read || remote_is_there))

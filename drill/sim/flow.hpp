@@ -96,6 +96,8 @@ private:
   void notice_told(const open_batch& of);
   void readable_until(const open_batch& of, base::time_point until);
   void end_item(const open_batch& of, const item& what, std::size_t index);
+  static std::optional<std::string> wrong_in_receipt(const transfer_result& r,
+                                                     const std::optional<transfer_receipt>& told);
   void give_back_later(std::size_t slot, std::uint64_t number);
   void check_slot(const memory_pool& pool, std::size_t slot, const char* whose);
   memory_pool& data_source() { return spec_.op == operation::write ? local_ : remote_; }
