@@ -84,6 +84,15 @@ struct fault_fact {
   bool is_over = false;  ///< it was undone
 };
 
+/// A fault, or its undoing, that found nothing it could befall.
+struct void_fault_fact {
+  base::duration at{};
+  std::string text;
+  std::size_t which = 0; ///< its place in the scenario
+  bool is_over = false;  ///< it was to be undone
+  std::string why;       ///< "the process on b is gone"
+};
+
 /// The machine let a thread wait that had to run: only in real time.
 struct gap_fact {
   base::duration at{};
@@ -151,6 +160,7 @@ struct run_facts {
   std::vector<notice_fact> notices;
   std::vector<event_fact> events;
   std::vector<fault_fact> faults;
+  std::vector<void_fault_fact> void_faults;
   std::vector<verdict_fact> verdicts;
   std::vector<std::string> faulted_hosts; ///< that some fault touches
   std::vector<counter_fact> counters;

@@ -10,7 +10,10 @@
 #include "drill/stage.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,7 +51,15 @@ public:
   void is_undone() noexcept { --undone_; }
   /// "over: ..." for its undoing.
   static std::string words(const fault_spec& what, bool undo);
-  /// Does or undoes it, and writes it down with the time `at`. Empty, or why it could not be done.
+  /// The host without whose process there is nothing that it could befall; empty: it needs none.
+  std::string host_of(const fault_spec& what, bool undo) const;
+  /// Why it would befall nothing now: its host's process is gone, or what is to be undone befell nothing, or
+  /// a process that is gone, whose devices and memory went with it. Empty: it can be done.
+  std::string void_because(const fault_spec& what, bool undo, const stage& on) const;
+  /// Its words, and why nothing happens if it is void.
+  std::string trace_words(const fault_spec& what, bool undo, const stage& on) const;
+  /// Does or undoes it, or nothing if it is void, and writes it down with the time `at`. Empty, or why it
+  /// could not be done. What lasts is undone in the order in which it began.
   std::string act(const fault_spec& what, bool undo, stage& on, base::duration at);
 
   /// Nothing is to come and nothing is to be undone.
@@ -62,6 +73,8 @@ private:
   const scenario& what_;
   run_facts& facts_;
   std::vector<std::pair<const fault_spec*, std::uint64_t>> counted_; ///< they wait for so many to end
+  /// In which life of its host each fault began that is to be undone; none: it was void.
+  std::map<const fault_spec*, std::deque<std::optional<std::uint64_t>>> begun_in_;
   std::size_t pending_ = 0;
   std::size_t undone_ = 0;
 };

@@ -3,6 +3,9 @@
 #include "drill/fault_kinds.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -125,6 +128,24 @@ void add_rule_kinds(std::vector<fault_kind>& all) {
   all.push_back(rule_kind(
       "rule", "A rule of the software NIC is in force.", {"rule"}, {},
       [](spec f) { return std::vector{f.rule}; }, [](spec f) { return "from now on: " + f.rule; }));
+}
+
+/// Rules are the fabric's and need nobody; nor does the network.
+void say_needs(std::vector<fault_kind>& all) {
+  using need = process_need;
+  const std::map<std::string, std::pair<need, need>> of_hosts{
+      {"host_kill", {need::there, need::gone}},        {"host_restart", {need::gone, need::none}},
+      {"host_freeze", {need::running, need::stopped}}, {"host_thaw", {need::stopped, need::none}},
+      {"churn_memory", {need::there, need::none}},     {"revoke_memory", {need::there, need::there}},
+  };
+  for (auto& k : all) {
+    const bool is_of_device =
+        std::find(k.must_have.begin(), k.must_have.end(), "device") != k.must_have.end();
+    if (const auto found = of_hosts.find(k.name); found != of_hosts.end())
+      std::tie(k.needs, k.undo_needs) = found->second;
+    else if (is_of_device && !k.rules)
+      k.needs = k.undo_needs = need::there;
+  }
 }
 
 std::vector<fault_kind> make_kinds() {
@@ -298,6 +319,7 @@ std::vector<fault_kind> make_kinds() {
                  {},
                  [](spec f) { return f.host + " registers and deregisters memory"; },
                  true});
+  say_needs(all);
   return all;
 }
 

@@ -7,11 +7,15 @@
 #include "drill/scenario.hpp"
 #include "drill/stage.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 namespace actor_rdma::drill {
+
+/// How a host's process has to be for a fault to find it.
+enum class process_need : std::uint8_t { none, there, running, stopped, gone };
 
 struct fault_kind {
   std::string name;
@@ -26,6 +30,9 @@ struct fault_kind {
   bool is_repair = false;
   /// Rules of the NIC that are in force from `apply` to `undo`; the reader checks them.
   std::function<std::vector<std::string>(const fault_spec&)> rules = nullptr;
+  /// Devices and memory are a process's: without it there is nothing to befall.
+  process_need needs = process_need::none;
+  process_need undo_needs = process_need::none;
 };
 
 const std::vector<fault_kind>& fault_kinds();

@@ -71,6 +71,10 @@ std::string tell(const scenario& s, const run_facts& f, const std::vector<findin
     text += fmt::format("    {} faults before these\n", untold);
   for (auto fault = f.faults.begin() + static_cast<std::ptrdiff_t>(untold); fault != f.faults.end(); ++fault)
     text += fmt::format("    {:12.3f} ms  {}\n", in_ms(fault->at), fault->text);
+  if (!f.void_faults.empty())
+    text += "  what found nothing to befall:\n";
+  for (const auto& x : f.void_faults)
+    text += fmt::format("    {:12.3f} ms  {}: {}\n", in_ms(x.at), x.text, x.why);
   add_transitions(text, f, actors);
   text += (f.in_real_time ? "  try it again: " : "  repeat it: ") +
           repeat_command(s, f.seed, f.in_real_time) + "\n";
@@ -101,6 +105,9 @@ verdict judge(const scenario& what, const run_facts& facts) {
   v.fingerprint = facts.fingerprint;
   v.steps = facts.steps;
   v.virtual_ms = in_ms(facts.ended);
+  for (const auto& x : facts.void_faults)
+    v.void_faults[x.which] += x.is_over ? 0 : 1;
+  std::erase_if(v.void_faults, [](const auto& x) { return x.second == 0; });
   for (const auto& t : facts.transfers)
     if (!t.is_after_traffic)
       ++v.transfers[t.host_died ? "lost with their process" : to_string(t.status)];

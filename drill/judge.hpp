@@ -28,6 +28,8 @@ struct verdict {
   std::vector<finding> findings;
   std::string report;                             ///< for people; empty if all is well
   std::map<std::string, std::uint64_t> transfers; ///< by status
+  /// How often a fault, by its place in the file, found nothing it could befall.
+  std::map<std::size_t, std::uint64_t> void_faults;
   std::uint64_t fingerprint = 0;
   std::uint64_t steps = 0;
   double virtual_ms = 0; ///< of real time, if it is in_real_time

@@ -38,6 +38,7 @@ struct tally {
   std::uint64_t runs = 0;
   std::uint64_t failed = 0;
   std::map<std::string, std::uint64_t> transfers;
+  std::map<std::size_t, std::uint64_t> void_faults;
   int status = exit_good;
 
   void add(const verdict& v) {
@@ -46,8 +47,19 @@ struct tally {
     status = std::max(status, v.status);
     for (const auto& [s, n] : v.transfers)
       transfers[s] += n;
+    for (const auto& [which, n] : v.void_faults)
+      void_faults[which] += n;
   }
 };
+
+/// A scenario that breaks nothing though it says so tests nothing.
+std::string words_of(const std::map<std::size_t, std::uint64_t>& void_faults) {
+  std::string text;
+  for (const auto& [which, n] : void_faults)
+    text += fmt::format("  faults[{}] found nothing that it could befall, {} time{}\n", which, n,
+                        n == 1 ? "" : "s");
+  return text;
+}
 
 /// What the lines about a file's runs begin with: several files may have one id.
 std::string name_of(const scenario& s, const std::vector<scenario>& all) {
@@ -72,6 +84,11 @@ void print_json(std::ostream& out, const scenario& s, const verdict& v) {
                       {"findings", findings},     {"repeat", repeat_command(s, v.seed, v.in_real_time)}};
   if (v.in_real_time)
     line.update({{"real", true}, {"not_checked", v.not_checked}});
+  if (!v.void_faults.empty()) {
+    auto& list = line["void_faults"] = nlohmann::json::array();
+    for (const auto& [which, n] : v.void_faults)
+      list.push_back({{"fault", which}, {"times", n}});
+  }
   out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
@@ -85,7 +102,8 @@ int run_one_with_trace(const scenario& s, std::uint64_t seed, bool json, std::os
     print_json(out, s, v);
   else
     out << (v.report.empty() ? fmt::format("{}: seed {} is well: {}\n", s.id, seed, counts(v.transfers))
-                             : v.report);
+                             : v.report)
+        << words_of(v.void_faults);
   return v.status;
 }
 
@@ -129,6 +147,7 @@ int run_in_real_time(const std::vector<scenario>& all, const play_wishes& w, pro
         out << (v.report.empty() ? fmt::format("{}: seed {} is well in real time: {}\n", name_of(file, all),
                                                seed, counts(v.transfers))
                                  : v.report)
+            << words_of(v.void_faults)
             << fmt::format("  not checked with --real: {}\n", fmt::join(v.not_checked, ", ")) << std::flush;
     }
   }
@@ -167,7 +186,7 @@ int run_many(const std::vector<scenario>& all, const play_wishes& w, progress& h
     if (--left[t.what] == 0 && !w.json)
       out << fmt::format("{}: {} of {} seeds well; {}\n", name_of(*t.what, all), sum.runs - sum.failed,
                          sum.runs, counts(sum.transfers))
-          << std::flush;
+          << words_of(sum.void_faults) << std::flush;
   };
   run_in_processes(tasks, jobs, with, ended, how_far.is_on() ? look : std::function<void()>{});
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

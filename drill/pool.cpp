@@ -32,10 +32,9 @@ json to_json(const verdict& v) {
   json findings = json::array();
   for (const auto& f : v.findings)
     findings.push_back({static_cast<int>(f.what), f.check, f.about, f.text});
-  return {{"status", v.status},           {"findings", findings},
-          {"report", v.report},           {"transfers", v.transfers},
-          {"fingerprint", v.fingerprint}, {"steps", v.steps},
-          {"virtual_ms", v.virtual_ms},   {"figures", figures}};
+  return {{"status", v.status},         {"findings", findings},         {"report", v.report},
+          {"transfers", v.transfers},   {"fingerprint", v.fingerprint}, {"steps", v.steps},
+          {"virtual_ms", v.virtual_ms}, {"figures", figures},           {"void_faults", v.void_faults}};
 }
 
 verdict from_json(const json& j, std::uint64_t seed) {
@@ -50,6 +49,7 @@ verdict from_json(const json& j, std::uint64_t seed) {
                           {}});
   v.report = j.at("report").get<std::string>();
   v.transfers = j.at("transfers").get<std::map<std::string, std::uint64_t>>();
+  v.void_faults = j.at("void_faults").get<std::map<std::size_t, std::uint64_t>>();
   v.fingerprint = j.at("fingerprint").get<std::uint64_t>();
   v.steps = j.at("steps").get<std::uint64_t>();
   v.virtual_ms = j.at("virtual_ms").get<double>();

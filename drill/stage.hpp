@@ -2,7 +2,8 @@
 // What a fault can do to the world in which a scenario runs. The faults themselves are a table
 // (drill/fault_kinds.hpp) that knows this interface only, so that the same file means the same in the
 // simulation and wherever else there is a stage. A call answers why it could not be done; such a fault makes
-// the run unfinished.
+// the run unfinished. What could not befall anything, as its host's process is not there, is not called at
+// all (drill/fault_agenda.hpp).
 #pragma once
 
 #include "base/error.hpp"
@@ -19,6 +20,14 @@ class stage {
 public:
   virtual ~stage() = default;
   using done = base::expected<void>;
+
+  /// The process of a host as faults meet it.
+  struct process_state {
+    std::uint64_t life = 0; ///< counts the host's processes
+    bool is_there = true;
+    bool is_frozen = false;
+  };
+  virtual process_state process_of(const std::string& host) const = 0;
 
   virtual done set_link(const std::string& device, bool up, bool quietly) = 0;
   virtual done set_hang(const std::string& device, verbs::soft::hang_mode mode) = 0;

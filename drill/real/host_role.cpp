@@ -161,6 +161,11 @@ bool host_role::open(const host_wishes& w, const host_spec& h) {
 }
 
 void host_role::make_memory(const json& order) {
+  const auto key = order.at("key").get<std::uint64_t>();
+  std::unique_lock lock(mutex_);
+  if (const auto known = memory_.find(key); known != memory_.end()) // asked for another life of the peer
+    return answer(order, {{"addr", reinterpret_cast<std::uint64_t>(known->second.addr)}});
+  lock.unlock();
   memory m;
   m.bytes = order.at("bytes").get<std::size_t>();
   m.publish = order.at("publish").get<bool>();
@@ -174,10 +179,9 @@ void host_role::make_memory(const json& order) {
     return refuse(order, made.error().to_string());
   }
   m.registered = *made;
-  {
-    std::lock_guard lock(mutex_);
-    memory_[order.at("key").get<std::uint64_t>()] = m;
-  }
+  lock.lock();
+  memory_[key] = m;
+  lock.unlock();
   answer(order, {{"addr", reinterpret_cast<std::uint64_t>(at)}});
 }
 

@@ -7,10 +7,15 @@
 //   memory   key, fd, bytes, publish    -> addr                    map and register
 //   revoke   key, on                    -> -                       deregister, or register again
 //   connect  peer, address, want        -> -                       want: [[addr, bytes]...] that it must
-//   publish submit   batch, peer, key, op, deadline_ns, items              -> at_ns; items: [[offset, remote,
-//   bytes]...] cancel   batch                      -> - churn                               -> - snapshot ->
-//   actors, silent changed                             -> changed: [[batch, index, status]...] since their
-//   ends were told stop                                -> left, fds: [before, after]; then it ends
+//            publish
+//   submit   batch, peer, key, op,      -> at_ns                   items: [[offset, remote, bytes]...]
+//            deadline_ns, items
+//   cancel   batch                      -> -
+//   churn                               -> -
+//   snapshot                            -> actors, silent
+//   changed                             -> changed                 [[batch, index, status]...] since their
+//            ends were told
+//   stop                                -> left, fds               fds: [before, after]; then it ends
 // An answer with "error" says why not. Unasked: ready (address), event, log, ended (batch, at_ns, results).
 #pragma once
 

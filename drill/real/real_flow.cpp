@@ -83,8 +83,11 @@ void real_flow::prepare_end(real_host& at, bool is_remote) {
              return after(reconnect_pause, &real_flow::prepare);
            }
            pool = memory_pool{map.addr(), slot_bytes_, map.bytes() / slot_bytes_};
-           if (is_remote)
+           if (is_remote) {
              remote_base_ = answer.at("addr").template get<std::uint64_t>();
+             if (revocations_ > 0)
+               follow_revocations();
+           }
            done();
          });
 }
@@ -117,6 +120,7 @@ void real_flow::host_killed(const real_host& which) {
   ++life_;
   if (&which == where_.to) {
     remote_ = {};
+    revocations_ = 0; // new memory has new keys
     ++remote_life_;
   } else {
     for (auto& [number, batch] : open_) {
@@ -140,8 +144,26 @@ void real_flow::host_restarted(const real_host& which) {
 }
 
 void real_flow::revoke(bool on) {
-  if (where_.to->is_alive() && remote_.exists())
-    where_.to->ask({{"do", "revoke"}, {"key", where_.key + 1}, {"on", on}}, [](const auto&) {});
+  revocations_ += on ? 1 : 0;
+  revocations_ -= on ? 0 : 1;
+  follow_revocations();
+}
+
+/// Again if it fails: what one registration more or less leaves behind would be told of the transport.
+void real_flow::follow_revocations() {
+  if (!where_.to->is_alive() || !remote_.exists())
+    return;
+  const bool on = revocations_ > 0;
+  where_.to->ask({{"do", "revoke"}, {"key", where_.key + 1}, {"on", on}},
+                 [this, on, life = remote_life_](const auto& answer) {
+                   if (!answer.contains("error") || life != remote_life_ || on != (revocations_ > 0))
+                     return;
+                   last_error_ = answer.at("error").template get<std::string>();
+                   where_.loop->at(where_.loop->now() + reconnect_pause, [this, life] {
+                     if (life == remote_life_)
+                       follow_revocations();
+                   });
+                 });
 }
 
 // -- submitting -----------------------------------------------------------------------------------

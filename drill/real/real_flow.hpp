@@ -50,6 +50,7 @@ public:
   void batch_ended(std::uint64_t batch, base::time_point at, const nlohmann::json& results);
   void host_killed(const real_host& which);
   void host_restarted(const real_host& which);
+  /// The remote memory is deregistered, or registered again when as often as that was called for.
   void revoke(bool on);
   /// Its final status was another one than that which was told.
   void changed(std::uint64_t batch, std::size_t index, transfer_status status);
@@ -76,6 +77,7 @@ private:
   base::duration now() const { return scenario_time(where_.loop->now()); }
   void after(base::duration delay, void (real_flow::*what)());
   void prepare_end(real_host& at, bool is_remote);
+  void follow_revocations();
   void pump();
   void rate_allows();
   bool may_submit() const;
@@ -103,6 +105,7 @@ private:
   memory_pool local_;
   memory_pool remote_;
   std::uint64_t remote_base_ = 0; ///< address of the remote memory in its process
+  std::uint64_t revocations_ = 0; ///< of this life of `to`, that are not over
   int registered_ = 0;
   bool may_connect_ = false;    ///< as soon as it has memory again
   std::uint64_t submitted_ = 0; ///< transfers that were accepted

@@ -68,7 +68,8 @@ private:
   bool come_up();
   void start_time();
   void plan();
-  bool waits_for_device(const fault_spec& what, base::time_point since, std::function<void()> again);
+  bool waits_for_process(const fault_spec& what, bool undo, base::time_point since,
+                         std::function<void()> again);
   void begin_fault(const fault_spec& what, base::time_point since);
   void end_fault(const fault_spec& what, base::time_point since);
   void do_fault(const fault_spec& what, bool undo);

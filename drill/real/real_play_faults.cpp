@@ -3,7 +3,7 @@
 #include "drill/checks/expectations.hpp"
 #include "drill/real/real_play.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace actor_rdma::drill {
 
@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A process that was started again has its devices long before this.
+/// A process that was started again is ready long before this.
 constexpr auto start_patience = 5s;
 constexpr auto start_look = 5ms;
 
@@ -31,32 +31,35 @@ void real_play::plan() {
     begin_fault(*f, zero_);
 }
 
-/// A process that has just been started again has no devices yet: what befalls one of them waits for it.
-bool real_play::waits_for_device(const fault_spec& what, base::time_point since,
-                                 std::function<void()> again) {
-  const auto devices = stage_.fabric().devices();
-  const bool is_there =
-      what.device.empty() ||
-      std::any_of(devices.begin(), devices.end(), [&](const auto& d) { return d.name == what.device; });
-  if (is_there || loop_.now() - since >= start_patience)
+/// A process that has just been started again has no devices yet: what befalls it or one of them waits.
+bool real_play::waits_for_process(const fault_spec& what, bool undo, base::time_point since,
+                                  std::function<void()> again) {
+  const auto name = agenda_.host_of(what, undo);
+  if (name.empty())
+    return false;
+  const auto& host = stage_.host(name);
+  const bool is_starting = host.is_there() && !host.is_alive();
+  if (!is_starting || loop_.now() - since >= start_patience)
     return false;
   loop_.at(loop_.now() + start_look, std::move(again));
   return true;
 }
 
 void real_play::begin_fault(const fault_spec& what, base::time_point since) {
-  if (waits_for_device(what, since, [this, &what, since] { begin_fault(what, since); }))
+  if (waits_for_process(what, false, since, [this, &what, since] { begin_fault(what, since); }))
     return;
+  const bool has_waited = loop_.now() - since >= start_look;
+  const auto began = has_waited ? loop_.now() : since; // a loop that is late by a little changes no order
   agenda_.begins(what);
   do_fault(what, false);
   if (!what.lasts)
     return;
-  const auto due = loop_.now() + *what.lasts;
+  const auto due = began + *what.lasts;
   loop_.at(due, [this, &what, due] { end_fault(what, due); });
 }
 
 void real_play::end_fault(const fault_spec& what, base::time_point since) {
-  if (waits_for_device(what, since, [this, &what, since] { end_fault(what, since); }))
+  if (waits_for_process(what, true, since, [this, &what, since] { end_fault(what, since); }))
     return;
   agenda_.is_undone();
   do_fault(what, true);
@@ -64,7 +67,7 @@ void real_play::end_fault(const fault_spec& what, base::time_point since) {
 
 void real_play::do_fault(const fault_spec& what, bool undo) {
   const auto at = now(); // what is done takes effect at once or later, never before
-  trace(at, "fault: " + fault_agenda::words(what, undo));
+  trace(at, "fault: " + agenda_.trace_words(what, undo, stage_));
   if (const auto why_not = agenda_.act(what, undo, stage_, at); !why_not.empty())
     fail(why_not);
   facts_.last_fault = now();

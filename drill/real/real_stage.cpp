@@ -118,6 +118,10 @@ void real_stage::apply_latency(const std::string& from, const std::string& to) {
     dialling->set_latency_from_target(by);
 }
 
+stage::process_state real_stage::process_of(const std::string& name) const {
+  const auto& h = host(name);
+  return {h.life(), h.is_there(), h.is_frozen()};
+}
 stage::done real_stage::revoke_memory(const std::string& traffic, bool on) {
   return revoked(traffic, on);
 }

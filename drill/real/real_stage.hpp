@@ -32,6 +32,7 @@ public:
   /// "127.0.0.1:35479" becomes "b:35479", wherever that is b or leads to it: as the simulation says it.
   void name_addresses(std::string& text) const;
 
+  process_state process_of(const std::string& host) const override;
   done revoke_memory(const std::string& traffic, bool on) override;
   done cut_control(const std::string& a, const std::string& b) override;
   done black_hole_control(const std::string& a, const std::string& b, bool on) override;

@@ -16,6 +16,8 @@ namespace actor_rdma::sim {
 namespace {
 
 constexpr auto patience = std::chrono::seconds{60}; // virtual
+constexpr auto deregister_patience = std::chrono::seconds{5};
+constexpr auto deregister_pause = std::chrono::milliseconds{20};
 
 class fabric_source final : public actors::sim_source {
 public:
@@ -86,6 +88,7 @@ base::expected<void> machine::build(const std::string& address) {
   actors::engine::parts p;
   p.config = how_.config;
   p.config.node = name_;
+  ++life_;
   lane_ = &in_.world_->make_lane(name_);
   in_.world_->look_when(*lane_, [&nics = *host_] { return nics.arrivals(); });
   p.self = lane_->random() | 1;
@@ -158,8 +161,13 @@ machine::~machine() = default;
 void machine::begin_memory(std::size_t length, bool publish,
                            std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done) {
   blocks_.push_back(std::make_unique<std::byte[]>(length));
-  engine_->register_memory(reinterpret_cast<std::uint64_t>(blocks_.back().get()), length, publish,
-                           std::move(done));
+  auto* const at = blocks_.back().get();
+  engine_->register_memory(reinterpret_cast<std::uint64_t>(at), length, publish,
+                           [this, at, done = std::move(done)](auto outcome) {
+                             if (!outcome)
+                               std::erase_if(blocks_, [at](const auto& b) { return b.get() == at; });
+                             done(std::move(outcome));
+                           });
 }
 
 std::shared_ptr<actors::local_buffer> machine::memory(std::size_t length, bool publish) {
@@ -176,6 +184,18 @@ void machine::deregister(const std::shared_ptr<actors::local_buffer>& what) {
   bool done = false;
   engine_->deregister_memory(what, false, patience, [&](auto outcome) { done = outcome.has_value(); });
   in_.world_->run_until([&] { return done; }, in_.now() + patience);
+}
+
+void machine::begin_deregister(const std::shared_ptr<actors::local_buffer>& what,
+                               std::function<void()> done) {
+  engine_->deregister_memory(what, false, deregister_patience, [this, what, done](auto outcome) {
+    if (outcome)
+      return done();
+    in_.world_->at(in_.now() + deregister_pause, [this, what, done, life = life_] {
+      if (is_alive() && life == life_)
+        begin_deregister(what, done);
+    });
+  });
 }
 
 void machine::begin_connect(const machine& peer, std::function<void(base::expected<actors::peer_ref>)> done) {

@@ -64,9 +64,14 @@ public:
   void freeze(bool on);
   bool is_alive() const noexcept { return engine_ != nullptr; }
   bool is_frozen() const noexcept { return frozen_; }
+  /// Counts its processes.
+  std::uint64_t life() const noexcept { return life_; }
   /// As memory() and connect(), without running the world.
   void begin_memory(std::size_t length, bool publish,
                     std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done);
+  /// Deregisters, and tries again for as long as it takes. `done` once, or never if the process is gone
+  /// first.
+  void begin_deregister(const std::shared_ptr<actors::local_buffer>& what, std::function<void()> done);
   void begin_connect(const machine& peer, std::function<void(base::expected<actors::peer_ref>)> done);
 
   std::size_t count(observe::event_kind kind) const;
@@ -90,6 +95,7 @@ private:
   std::string name_;
   std::string address_;
   bool frozen_ = false;
+  std::uint64_t life_ = 0;
   actors::lane_env* lane_ = nullptr; ///< the world's
   verbs::provider verbs_;            ///< the host's, watched for slow calls on the lane
   std::unique_ptr<verbs::soft::host> host_;

@@ -34,34 +34,51 @@ void flow::prepare() {
     return; // host_restarted() begins again
   if (spec_.notices_only)
     return connect();
-  const auto slots = spec_.depth * spec_.batch;
-  memories_ = 0;
-  // The pools differ in size, so that slots are paired anew again and again.
-  if (!local_.exists())
-    make_memory(*where_.from, local_, slots + slots / 4 + 1, false);
-  else
-    ++memories_;
-  if (!remote_.exists())
-    make_memory(*where_.to, remote_, slots + slots / 2 + 2, true);
-  else
-    ++memories_;
-  if (memories_ == 2)
+  make_memory(false);
+  make_memory(true);
+  if (state_ == state::preparing && local_.exists() && remote_.exists())
     connect();
 }
 
-void flow::make_memory(sim::machine& where, memory_pool& into, std::size_t slots, bool publish) {
-  const auto bytes = memory_pool::rounded(*std::max_element(spec_.sizes.begin(), spec_.sizes.end()));
-  where.begin_memory(bytes * slots, publish, [this, &into, bytes, slots, life = life_](auto outcome) {
-    if (life != life_)
-      return;
-    if (!outcome)
-      return after(reconnect_pause, &flow::prepare);
-    into = memory_pool{(*outcome)->addr, bytes, slots, where_.moves_payload};
-    if (&into == &remote_)
-      remote_buffer_ = *outcome;
-    if (++memories_ == 2)
-      connect();
-  });
+/// What a process was asked for once comes, however often the other end's process is another one meanwhile:
+/// to ask again would leave memory registered that nobody knows of.
+void flow::make_memory(bool is_remote) {
+  auto& is_asked_for = is_remote ? remote_is_asked_for_ : local_is_asked_for_;
+  if (is_asked_for)
+    return;
+  is_asked_for = true;
+  const auto& life = is_remote ? remote_life_ : local_life_;
+  (is_remote ? where_.to : where_.from)
+      ->begin_memory(slot_bytes() * slots(is_remote), is_remote,
+                     [this, is_remote, &life, &is_asked_for, asked_in = life](auto outcome) {
+                       if (asked_in != life)
+                         return;
+                       if (outcome)
+                         return memory_made(is_remote, *outcome);
+                       is_asked_for = false;
+                       after(reconnect_pause, &flow::prepare);
+                     });
+}
+
+std::uint64_t flow::slot_bytes() const {
+  return memory_pool::rounded(*std::max_element(spec_.sizes.begin(), spec_.sizes.end()));
+}
+
+/// The pools differ in size, so that slots are paired anew again and again.
+std::size_t flow::slots(bool is_remote) const {
+  const auto open = spec_.depth * spec_.batch;
+  return is_remote ? open + open / 2 + 2 : open + open / 4 + 1;
+}
+
+void flow::memory_made(bool is_remote, const std::shared_ptr<actors::local_buffer>& what) {
+  (is_remote ? remote_ : local_) =
+      memory_pool{what->addr, slot_bytes(), slots(is_remote), where_.moves_payload};
+  if (is_remote) {
+    remote_buffer_ = what;
+    follow_revocations();
+  }
+  if (state_ == state::preparing && local_.exists() && remote_.exists())
+    connect();
 }
 
 void flow::connect() {
@@ -86,6 +103,9 @@ void flow::host_killed(const sim::machine& which) {
   ++life_;
   if (&which == where_.to) {
     remote_ = {};
+    remote_is_asked_for_ = follows_revocations_ = false;
+    remote_buffer_.reset();
+    revocations_ = 0; // new memory has new keys
     ++remote_life_;
   } else {
     for (const auto& [key, batch] : open_) {
@@ -101,22 +121,47 @@ void flow::host_killed(const sim::machine& which) {
     }
     open_.clear();
     local_ = {};
+    local_is_asked_for_ = false;
+    ++local_life_;
     peer_ = {};
   }
   state_ = state::preparing;
 }
 
 void flow::revoke(bool on) {
-  if (!where_.to->is_alive() || !remote_buffer_)
+  revocations_ += on ? 1 : 0;
+  revocations_ -= on ? 0 : 1;
+  follow_revocations();
+}
+
+/// One call at a time, and again if it fails or something else was wanted meanwhile: what one registration
+/// more or less leaves behind would be told of the transport.
+void flow::follow_revocations() {
+  if (follows_revocations_ || !remote_.exists() || (remote_buffer_ == nullptr) == (revocations_ > 0))
     return;
-  auto& engine = where_.to->engine();
-  if (on)
-    return engine.deregister_memory(remote_buffer_, false, std::chrono::seconds{5}, [](const auto&) {});
-  engine.register_memory(remote_buffer_->addr, remote_buffer_->length, true,
-                         [this, life = life_](auto outcome) {
-                           if (life == life_ && outcome)
-                             remote_buffer_ = *outcome;
-                         });
+  follows_revocations_ = true;
+  if (revocations_ > 0)
+    return where_.to->begin_deregister(remote_buffer_, [this, life = remote_life_] {
+      if (life == remote_life_)
+        keys_changed(nullptr);
+    });
+  where_.to->engine().register_memory(
+      remote_.address(0), slot_bytes() * slots(true), true, [this, life = remote_life_](auto outcome) {
+        if (life != remote_life_)
+          return;
+        if (outcome)
+          return keys_changed(*outcome);
+        where_.in->world().at(where_.in->now() + reconnect_pause, [this, life] {
+          if (life == remote_life_)
+            keys_changed(nullptr);
+        });
+      });
+}
+
+void flow::keys_changed(std::shared_ptr<actors::local_buffer> to) {
+  follows_revocations_ = false;
+  remote_buffer_ = std::move(to);
+  follow_revocations();
 }
 
 void flow::host_restarted(const sim::machine& which) {

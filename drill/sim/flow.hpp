@@ -47,7 +47,7 @@ public:
   /// A program took this from its inbox; nothing happens if it is not of this traffic.
   void notice_taken(const sim::machine& by, const received_notice& what);
   void host_killed(const sim::machine& which);
-  /// The remote memory is deregistered, or registered again.
+  /// The remote memory is deregistered, or registered again when as often as that was called for.
   void revoke(bool on);
   void host_restarted(const sim::machine& which);
   /// The NIC says that a delayed packet landed here.
@@ -83,7 +83,12 @@ private:
 
   base::duration now() const { return where_.in->now() - *where_.zero; }
   void after(base::duration delay, void (flow::*what)());
-  void make_memory(sim::machine& where, memory_pool& into, std::size_t slots, bool publish);
+  void make_memory(bool is_remote);
+  void memory_made(bool is_remote, const std::shared_ptr<actors::local_buffer>& what);
+  void follow_revocations();
+  void keys_changed(std::shared_ptr<actors::local_buffer> to);
+  std::uint64_t slot_bytes() const;
+  std::size_t slots(bool is_remote) const;
   void connect();
   void pump();
   void rate_allows();
@@ -111,11 +116,15 @@ private:
   bool finished_ = false;
   bool waits_ = false;     ///< for its rate
   std::uint64_t life_ = 0; ///< counts what made older callbacks stale
+  std::uint64_t local_life_ = 0;
   std::uint64_t remote_life_ = 0;
   memory_pool local_;
   memory_pool remote_;
-  std::shared_ptr<actors::local_buffer> remote_buffer_;
-  std::size_t memories_ = 0;
+  bool local_is_asked_for_ = false; ///< of a process that lives; forgotten when it dies
+  bool remote_is_asked_for_ = false;
+  std::shared_ptr<actors::local_buffer> remote_buffer_; ///< null: there is none, or it is revoked
+  std::uint64_t revocations_ = 0;                       ///< of this life, that are not over
+  bool follows_revocations_ = false;                    ///< a call is out
   actors::peer_ref peer_;
   std::uint64_t submitted_ = 0;
   std::uint64_t ended_ = 0;

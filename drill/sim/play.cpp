@@ -307,7 +307,7 @@ void play::begin_fault(const fault_spec& what) {
 }
 
 void play::do_fault(const fault_spec& what, bool undo) {
-  stage_.cluster().world().trace("fault: " + fault_agenda::words(what, undo));
+  stage_.cluster().world().trace("fault: " + agenda_.trace_words(what, undo, stage_));
   const auto why_not = agenda_.act(what, undo, stage_, now());
   if (failure_.empty())
     failure_ = why_not;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -132,4 +133,67 @@ TEST_CASE("a fault at 0 ms is there before the traffic of 0 ms begins") {
     CHECK_MESSAGE(v.status == exit_good, v.report);
     CHECK(v.transfers == std::map<std::string, std::uint64_t>{{"completed", 8}});
   }
+}
+
+TEST_CASE(
+    "memory that is revoked is registered once in the end, whatever happened to its process meanwhile") {
+  const auto faults = {// its process is gone, and comes back before the revocation is over
+                       R"({ "kind": "host_kill", "host": "b", "at_ms": 40, "for_ms": 20 },
+         { "kind": "revoke_memory", "traffic": "w", "at_ms": 45, "for_ms": 35 })",
+                       // it dies while the memory is revoked
+                       R"({ "kind": "revoke_memory", "traffic": "w", "at_ms": 40, "for_ms": 30 },
+         { "kind": "host_kill", "host": "b", "at_ms": 45, "spread_ms": 20, "for_ms": 10 })",
+                       // new keys cannot be had when they should come
+                       R"({ "kind": "revoke_memory", "traffic": "w", "at_ms": 40, "for_ms": 10 },
+         { "kind": "rule", "rule": "dev=b verb=reg_mr do=errno:ENOMEM", "at_ms": 45, "for_ms": 35 })",
+                       // one revocation ends before another one that began later or earlier
+                       R"({ "kind": "revoke_memory", "traffic": "w", "at_ms": 40, "for_ms": 40 },
+         { "kind": "revoke_memory", "traffic": "w", "at_ms": 45, "for_ms": 10 },
+         { "kind": "revoke_memory", "traffic": "w", "at_ms": 70, "for_ms": 30 })",
+                       // both processes die
+                       R"({ "kind": "host_kill", "host": "b", "at_ms": 40, "for_ms": 20 },
+         { "kind": "revoke_memory", "traffic": "w", "at_ms": 60, "for_ms": 10 },
+         { "kind": "host_kill", "host": "a", "at_ms": 59, "spread_ms": 2, "for_ms": 20 })"};
+  for (const std::string f : faults) {
+    CAPTURE(f);
+    const auto s = parsed(
+        R"("hosts": [{ "name": "a" }, { "name": "b" }],
+      "traffic": [{ "name": "w", "from": "a", "to": "b", "rate_per_s": 500, "repeat_until_ms": 120 }],
+      "faults": [)" +
+        f +
+        R"(], "expect": [{ "kind": "transfers", "after_ms": 105, "status": "completed", "at_least": 1 }])");
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      const auto v = judge(s, play(s, seed));
+      CHECK_MESSAGE(v.status == exit_good, v.report);
+    }
+  }
+}
+
+TEST_CASE(
+    "a fault whose process is gone befalls nothing, nor does the end of one that befell its predecessor") {
+  const auto s = parsed(R"("hosts": [{ "name": "a" }, { "name": "b" }],
+    "traffic": [{ "from": "a", "to": "b", "rate_per_s": 500, "repeat_until_ms": 150 }],
+    "faults": [
+      { "kind": "gid_move", "device": "b/soft0", "index": 0, "to_index": 7, "at_ms": 10, "for_ms": 90 },
+      { "kind": "link_down", "device": "b/soft1", "at_ms": 15, "for_ms": 10 },
+      { "kind": "host_kill", "host": "b", "at_ms": 20, "for_ms": 40 },
+      { "kind": "hang", "device": "b/soft0", "at_ms": 30, "for_ms": 50 },
+      { "kind": "host_kill", "host": "b", "at_ms": 32, "for_ms": 5 },
+      { "kind": "host_freeze", "host": "b", "at_ms": 40, "for_ms": 30 },
+      { "kind": "packets_lost", "device": "b/soft0", "at_ms": 50, "for_ms": 20 },
+      { "kind": "host_restart", "host": "b", "at_ms": 90 },
+      { "kind": "host_thaw", "host": "b", "at_ms": 91 }])");
+  const auto facts = play(s, 1);
+  const auto v = judge(s, facts);
+  CHECK_MESSAGE(v.status == exit_good, v.report);
+  std::vector<std::string> nothing;
+  for (const auto& f : facts.void_faults)
+    nothing.push_back(std::to_string(f.which) + (f.is_over ? " over: " : ": ") + f.why);
+  CHECK(nothing == std::vector<std::string>{"1 over: the process on b is gone", "3: the process on b is gone",
+                                            "4: the process on b is gone", "4 over: it did not begin",
+                                            "5: the process on b is gone", "5 over: it did not begin",
+                                            "3 over: it did not begin", "7: the process on b is there",
+                                            "8: the process on b runs",
+                                            "0 over: the process on b is another one now"});
+  CHECK(v.void_faults == std::map<std::size_t, std::uint64_t>{{3, 1}, {4, 1}, {5, 1}, {7, 1}, {8, 1}});
 }

@@ -37,6 +37,10 @@ sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : fabric_stage(wh
     cluster_.network().set_latency(c.from, c.to, c.latency);
 }
 
+stage::process_state sim_stage::process_of(const std::string& name) const {
+  const auto& m = *machines_.at(name);
+  return {m.life(), m.is_alive(), m.is_frozen()};
+}
 stage::done sim_stage::revoke_memory(const std::string& traffic, bool on) {
   return revoked(traffic, on);
 }
@@ -140,7 +144,7 @@ stage::done sim_stage::churn_memory(const std::string& name) {
   constexpr std::size_t bytes = 4096;
   m.begin_memory(bytes, true, [&m](auto made) {
     if (made && m.is_alive())
-      m.engine().deregister_memory(*made, false, std::chrono::seconds{5}, [](const auto&) {});
+      m.begin_deregister(*made, [] {});
   });
   return {};
 }

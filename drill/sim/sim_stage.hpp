@@ -17,6 +17,7 @@ class sim_stage final : public fabric_stage {
 public:
   sim_stage(const scenario& what, std::uint64_t seed);
 
+  process_state process_of(const std::string& host) const override;
   done revoke_memory(const std::string& traffic, bool on) override;
   done cut_control(const std::string& a, const std::string& b) override;
   done black_hole_control(const std::string& a, const std::string& b, bool on) override;

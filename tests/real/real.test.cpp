@@ -102,6 +102,18 @@ TEST_CASE("an expectation that fails in real time is told with exit status 1") {
   CHECK(fabrics_of(run.pid()) == 0);
 }
 
+TEST_CASE(
+    "in real time a fault waits for a process that is starting, and befalls nothing when there is none") {
+  child run(drill("restart", {"--json"}));
+  REQUIRE(run.wait(patience));
+  INFO(run.output());
+  CHECK(*run.wait(0s) == 0);
+  const auto j = nlohmann::json::parse(run.output(), nullptr, false);
+  REQUIRE(!j.is_discarded());
+  const nlohmann::json expected = {{{"fault", 1}, {"times", 1}}, {{"fault", 2}, {"times", 1}}};
+  CHECK(j["void_faults"] == expected);
+}
+
 TEST_CASE("a late byte is seen in real time too, and told with exit status 3") {
   child run(drill("no-fence"));
   REQUIRE(run.wait(patience));
