@@ -9,6 +9,7 @@
 #   run.sh                 every break, then every handler
 #   run.sh NAME...         these breaks ("stall_clock_off_in_paused", "handlers", "qp::post")
 #   run.sh --check         only whether every patch still applies
+#   run.sh --help          this text
 #
 # The work is done in a copy below build/mutation. Exit: 0 if everything was noticed, 1 if something was not, 2 if a
 # break could not be tried.
@@ -153,6 +154,14 @@ try_handlers() { # [HANDLER...]
 
 main() {
   local names=() chosen=() worst=0 status name
+  for name in "$@"; do
+    case "$name" in
+      -h | --help)
+        sed -n '/^# Breaks/,/^set /{s/^# \{0,1\}//p}' "$here/run.sh"
+        return
+        ;;
+    esac
+  done
   if [ "${1:-}" = --check ]; then
     check_patches
     return
@@ -166,6 +175,10 @@ main() {
       handlers) mapfile -t chosen < <(handlers) ;;
       *::*) chosen+=("$name") ;;
       *)
+        if [[ "$name" = -* ]]; then
+          echo "unknown option: $name; $here/run.sh --help says what there is" >&2
+          return 2
+        fi
         if [ ! -e "$here/breaks/$name.patch" ]; then
           echo "no break of the name $name; there are:" \
             "$(cd "$here/breaks" && echo *.patch | sed 's/\.patch//g') handlers, and one handler as class::message" >&2
