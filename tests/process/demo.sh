@@ -41,14 +41,16 @@ two NICs, goes wrong:
     5 s  its link goes down as well,
     6 s  the link comes back, but work requests still vanish,
     7 s  the NIC is healthy again.
-One line per second: what was completed and checked.
+One line per second: what was completed and checked. A line that begins with a date is the transport's own log, as the
+person on call would read it: "attempt failed" is a rail that was tried again while the NIC still swallowed everything,
+which goes on, ever more rarely, until one attempt succeeds.
 
 TEXT
 
 "$bench" target --listen 127.0.0.1:0 "${nics[@]}" > "$work/target" &
 target=$!
 for ((i = 0; i < 200; i++)); do
-  grep -q '^listening on ' "$work/target" && break
+  grep -qs '^listening on ' "$work/target" && break # not there before its process is
   kill -0 "$target" 2> /dev/null || fail "the target did not start"
   sleep 0.05
 done
