@@ -265,8 +265,11 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
       auto end = classify(wc.status);
       if (end != wr_end::success && end != wr_end::flushed && device_->is_lost())
         end = wr_end::error; // what a lost device says of a request is not the request's fault
-      if (!ledger_.retire(name.position, end, end_one)) {
-        note(observe::event_kind::stale_completion, "of a WR that has ended", wc.wr_id, base::level::warn);
+      const bool was_probe = name.position == probe_position; // given up, and flushed with its QP
+      if (was_probe || !ledger_.retire(name.position, end, end_one)) {
+        note(observe::event_kind::stale_completion,
+             was_probe ? "of a probe that was given up" : "of a WR that has ended", wc.wr_id,
+             was_probe ? base::level::debug : base::level::warn);
         continue;
       }
       if (end == wr_end::success) {

@@ -107,7 +107,7 @@ TEST_CASE("the completion of a probe that was given up does not end its attempt 
   CHECK(r.count(qp_step::failed) == 1);
   r.complete(1, IBV_WC_WR_FLUSH_ERR); // no new attempt has begun yet
   CHECK(r.count(qp_step::failed) == 1);
-  CHECK(r.count(observe::event_kind::stale_completion, "of a WR that has ended") == 1);
+  CHECK(r.count(observe::event_kind::stale_completion, "of a probe that was given up") == 1);
 }
 
 TEST_CASE("a fence that crossed the report of its QP's end does not fail the attempt that follows") {
