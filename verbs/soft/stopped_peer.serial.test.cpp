@@ -11,6 +11,11 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -60,6 +65,40 @@ void becomes_free(Verb verb) {
   for (int i = 0; i < 100 && o.result != 0; ++i)
     o = timed(verb);
   CHECK(o.result == 0);
+}
+
+/// That a thread was on a CPU; one that has ended has been there for long enough.
+std::int64_t cpu_ns(const std::string& thread) {
+  auto ns = std::numeric_limits<std::int64_t>::max();
+  std::ifstream(thread + "/schedstat") >> ns;
+  return ns;
+}
+
+bool sleeps(const std::string& thread) {
+  std::ifstream in(thread + "/stat");
+  const std::string text{std::istreambuf_iterator<char>{in}, {}};
+  const auto name_end = text.rfind(')');
+  return name_end == std::string::npos || text.substr(name_end, 3) == ") S";
+}
+
+/// SIGCONT, and waits until whatever the peer was at has gone on: each of its threads has come to sleep, or
+/// was on a CPU for longer than a copy of all the watched bytes takes. On a busy machine that may be late.
+/// False if the patience ended before.
+bool go_on(const peer_process& peer) {
+  constexpr std::chrono::nanoseconds enough = 2ms;
+  std::map<std::string, std::int64_t> behind; // threads, with the CPU time that they had
+  for (const auto& t : std::filesystem::directory_iterator("/proc/" + std::to_string(peer.pid()) + "/task"))
+    behind[t.path()] = cpu_ns(t.path());
+  peer.signal(SIGCONT);
+  for (const auto until = base::mono_clock::now() + 10s; base::mono_clock::now() < until;) {
+    std::erase_if(behind, [&](const auto& t) {
+      return sleeps(t.first) || cpu_ns(t.first) - t.second >= enough.count();
+    });
+    if (behind.empty())
+      return true;
+    std::this_thread::sleep_for(200us);
+  }
+  return false;
 }
 
 /// Gives the peer receives for its messages, for so long after the first one came.
@@ -124,8 +163,8 @@ void one_trial(std::uint64_t trial, first_verb how, const std::string& traffic, 
       becomes_free(take_mr);
     std::fill_n(own.e->memory, watched_bytes, canary);
   }
-  peer.signal(SIGCONT);
-  std::this_thread::sleep_for(2ms);
+  if (peer.pid() > 0)
+    REQUIRE(go_on(peer)); // what it was at when it was stopped is done then
   CHECK(std::all_of(own.e->memory, own.e->memory + watched_bytes, [](std::byte b) { return b == canary; }));
 }
 
