@@ -6,6 +6,7 @@
 #include "drill/checks/invariants.hpp"
 #include "drill/checks/statistics.hpp"
 #include "drill/fault_kinds.hpp"
+#include "drill/set_up.hpp"
 
 #include <algorithm>
 
@@ -139,8 +140,12 @@ std::string explain(const scenario& what) {
   text += "\nwhat is checked in every run\n";
   for (const auto& i : invariants())
     text += fmt::format("  {}: {}\n", i.name, i.meaning);
-  text += fmt::format("  (rails within {:g} ms, {} and {} after the last fault at most)\n",
-                      in_ms(what.bounds.converge_within), plural(what.bounds.reconnects_at_most, "QP"),
+  std::uint64_t qps = 0;
+  for (const auto& [device, n] : qps_of_devices(what))
+    qps = std::max(qps, n);
+  text += fmt::format("  (rails within {:g} ms, {} of a device and {} after the last fault at most)\n",
+                      in_ms(what.bounds.converge_within),
+                      plural(what.bounds.reconnects_at_most.value_or(usual_reconnects(qps)), "QP"),
                       plural(what.bounds.log_lines_at_most, "log line"));
   return text;
 }

@@ -2,6 +2,8 @@
 // What a scenario's parts answer.
 #include "drill/scenario.hpp"
 
+#include "drill/sim/memory_pool.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,6 +23,16 @@ std::vector<verbs::soft::device_options> host_spec::nics() const {
 bool host_spec::moves_payload() const {
   return std::any_of(devices.begin(), devices.end(),
                      [](const device_group& g) { return verbs::soft::moves_payload(g.nic.mode); });
+}
+
+std::uint64_t traffic_spec::slots(bool at_to) const {
+  const auto open = depth * batch;
+  return at_to ? open + open / 2 + 2
+               : open + open / 4 + 1; // they differ, so that slots are paired anew again and again
+}
+
+std::uint64_t traffic_spec::slot_bytes() const {
+  return memory_pool::rounded(*std::max_element(sizes.begin(), sizes.end()));
 }
 
 const host_spec* scenario::host(const std::string& name) const {

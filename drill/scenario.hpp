@@ -63,6 +63,11 @@ struct traffic_spec {
   bool verify = true;
   bool notice = false;       ///< each batch carries one, with a name of its own
   bool notices_only = false; ///< no transfers: `count` and `depth` are of notices, one in each batch
+
+  /// Memory at one end: so many places, each for a transfer of any of the sizes.
+  std::uint64_t slots(bool at_to) const;
+  std::uint64_t slot_bytes() const;
+  std::uint64_t memory_bytes(bool at_to) const { return notices_only ? 0 : slots(at_to) * slot_bytes(); }
 };
 
 /// Which of these a fault uses is said by its kind, see drill/fault_kinds.hpp.
@@ -124,9 +129,10 @@ struct expect_spec {
 
 /// Bounds of the invariants that are checked in every run.
 struct bounds_spec {
-  base::duration converge_within = std::chrono::seconds{2};  ///< after the last fault is over
-  std::uint64_t reconnects_at_most = 16;                     ///< QPs made after that, by each endpoint
-  std::uint64_t log_lines_at_most = 400;                     ///< after that
+  base::duration converge_within = std::chrono::seconds{2}; ///< after the last fault is over
+  std::optional<std::uint64_t>
+      reconnects_at_most;                ///< QPs that a device makes after that; or usual_reconnects()
+  std::uint64_t log_lines_at_most = 400; ///< after that
   base::duration end_grace = std::chrono::milliseconds{100}; ///< beyond deadline, fences and their time-outs
   double isolation_percent = 5;
 };

@@ -9,12 +9,15 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace actor_rdma::drill {
 
 namespace {
 
 constexpr std::size_t shown_reasons = 3;
+constexpr std::uint64_t fewest_reconnects = 16;
+constexpr std::uint64_t reconnects_each = 4;
 
 /// Of one device, so that all its QPs can come up.
 struct needs {
@@ -91,6 +94,42 @@ std::vector<std::pair<std::string, std::string>> rails_of(const scenario& what, 
   for (std::size_t i = 0; i < std::max(ours, theirs); ++i)
     all.emplace_back(fmt::format("{}/soft{}", from, i % ours), fmt::format("{}/soft{}", to, i % theirs));
   return all;
+}
+
+std::map<std::string, std::uint64_t> qps_of_devices(const scenario& what) {
+  std::map<std::string, std::uint64_t> all;
+  for (const auto& [device, n] : needs_of_devices(what))
+    all[device] = n.qps;
+  return all;
+}
+
+std::uint64_t usual_reconnects(std::uint64_t qps) noexcept {
+  return std::max(fewest_reconnects, qps * reconnects_each);
+}
+
+std::string too_much_memory(const scenario& what, std::uint64_t has) {
+  std::uint64_t all = 0;
+  std::uint64_t most = 0;
+  std::string who;
+  for (const auto& t : what.traffic)
+    for (const bool at_to : {false, true}) {
+      const auto bytes = t.memory_bytes(at_to);
+      all += bytes;
+      if (bytes <= most)
+        continue;
+      most = bytes;
+      who = fmt::format("{} bytes for {} (traffic {})", bytes, at_to ? t.to : t.from, t.name);
+    }
+  return all <= has
+             ? std::string{}
+             : fmt::format("its traffic needs {} bytes of memory, this machine has {}; the most are {}: "
+                           "depth times batch times the greatest of sizes",
+                           all, has, who);
+}
+
+std::uint64_t physical_memory() noexcept {
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 std::string why_not_up(const scenario& what, const run_facts& facts) {

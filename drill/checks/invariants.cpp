@@ -4,6 +4,7 @@
 
 #include "drill/checks/notice_check.hpp"
 #include "drill/checks/statistics.hpp"
+#include "drill/set_up.hpp"
 
 #include <algorithm>
 #include <map>
@@ -101,12 +102,11 @@ void convergence(const scenario& s, const run_facts& f, findings& all) {
   for (const auto& q : f.made_qps)
     if (q.at > f.last_fault && q.at <= f.converge_until)
       ++made[q.what.subject];
+  auto qps = qps_of_devices(s);
   for (const auto& [device, n] : made)
-    if (n > s.bounds.reconnects_at_most)
+    if (const auto most = s.bounds.reconnects_at_most.value_or(usual_reconnects(qps[device])); n > most)
       add(all, check, device,
-          fmt::format("made {} QPs after the last fault was over; accepted are {}", n,
-                      s.bounds.reconnects_at_most),
-          {device});
+          fmt::format("made {} QPs after the last fault was over; accepted are {}", n, most), {device});
   std::uint64_t lines = 0;
   for (const auto& l : f.log)
     lines += l.at > f.last_fault && l.at <= f.converge_until ? 1 : 0;

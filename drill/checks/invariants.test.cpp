@@ -149,6 +149,20 @@ TEST_CASE("a rail that does not come back, a storm of reconnects and a storm of 
   };
   CHECK(qps(16).empty());
   CHECK(qps(17) == "convergence");
+  const auto with = [](std::size_t n, std::uint32_t each, std::optional<std::uint64_t> bound) {
+    return complains([=](auto& s, auto& f) {
+      s.hosts[0].config.qps_per_endpoint = each;
+      s.bounds.reconnects_at_most = bound;
+      f.made_qps.resize(n);
+      for (auto& q : f.made_qps) {
+        q.at = 500ms;
+        q.what.subject = "a/soft0";
+      }
+    });
+  };
+  CHECK(with(24, 6, {}).empty()); // a device may make each of its QPs a few times
+  CHECK(with(25, 6, {}) == "convergence");
+  CHECK(with(4, 6, 3) == "convergence");
   CHECK(complains([](auto&, auto& f) { f.log.assign(401, {500ms, "x"}); }) == "convergence");
   CHECK(complains([](auto&, auto& f) { f.log.assign(401, {50ms, "x"}); }).empty());
 }

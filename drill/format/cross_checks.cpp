@@ -16,6 +16,9 @@ namespace actor_rdma::drill::format {
 
 namespace {
 
+/// No machine has more for one traffic, and sums of it stay within 64 bits.
+constexpr std::uint64_t most_memory = std::uint64_t{1} << 40;
+
 std::string names_of(const scenario& s) {
   std::string all;
   for (const auto& h : s.hosts)
@@ -103,6 +106,11 @@ void check_names(const scenario& s, complaints& to) {
       to.push_back(fmt::format("{}.name: \"{}\" is there twice", where, t.name));
     if (t.repeat_until && *t.repeat_until <= t.start)
       to.push_back(where + ".repeat_until_ms: must be after start_ms");
+    if (t.memory_bytes(true) > most_memory)
+      to.push_back(
+          fmt::format("{}: depth times batch times the greatest of sizes makes {} bytes of memory at its "
+                      "to, accepted are at most {}",
+                      where, t.memory_bytes(true), most_memory));
     if (t.notices_only && (t.batch != 1 || t.notice))
       to.push_back(where + ".notices_only: goes neither with batch nor with notice");
   }

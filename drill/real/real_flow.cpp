@@ -18,8 +18,6 @@ constexpr auto keep_out_time = std::chrono::seconds{5};
 
 real_flow::real_flow(traffic_spec spec, place where, bool is_after_traffic)
     : spec_(std::move(spec)), where_(std::move(where)), is_after_traffic_(is_after_traffic),
-      slots_(spec_.depth * spec_.batch),
-      slot_bytes_(memory_pool::rounded(*std::max_element(spec_.sizes.begin(), spec_.sizes.end()))),
       next_open_(where_.first_batch) {}
 
 void real_flow::after(base::duration delay, void (real_flow::*what)()) {
@@ -32,13 +30,15 @@ void real_flow::after(base::duration delay, void (real_flow::*what)()) {
 // -- memory and connection ------------------------------------------------------------------------
 
 base::expected<void> real_flow::make_memory() {
-  // The pools differ in size, so that slots are paired anew again and again.
-  for (auto [map, slots] :
-       {std::pair{&local_map_, slots_ + slots_ / 4 + 1}, std::pair{&remote_map_, slots_ + slots_ / 2 + 2}}) {
-    auto made = mapped_memory::make(slot_bytes_ * slots);
-    if (!made)
-      return base::fail(made.error());
-    *map = std::move(*made);
+  for (const bool at_to : {false, true}) {
+    auto made = mapped_memory::make(spec_.memory_bytes(at_to));
+    if (!made) {
+      auto why = made.error();
+      why.what += fmt::format(" of {} bytes for {} (traffic {})", spec_.memory_bytes(at_to),
+                              at_to ? spec_.to : spec_.from, spec_.name);
+      return base::fail(std::move(why));
+    }
+    (at_to ? remote_map_ : local_map_) = std::move(*made);
   }
   return {};
 }
@@ -82,7 +82,7 @@ void real_flow::prepare_end(real_host& at, bool is_remote) {
              last_error_ = answer.at("error").template get<std::string>();
              return after(reconnect_pause, &real_flow::prepare);
            }
-           pool = memory_pool{map.addr(), slot_bytes_, map.bytes() / slot_bytes_};
+           pool = memory_pool{map.addr(), spec_.slot_bytes(), map.bytes() / spec_.slot_bytes()};
            if (is_remote) {
              remote_base_ = answer.at("addr").template get<std::uint64_t>();
              if (revocations_ > 0)

@@ -98,8 +98,6 @@ private:
   bool waits_ = false;     ///< for its rate
   std::uint64_t life_ = 0; ///< counts what made older callbacks stale
   std::uint64_t remote_life_ = 0;
-  std::size_t slots_ = 0;
-  std::uint64_t slot_bytes_ = 0;
   mapped_memory local_map_;
   mapped_memory remote_map_;
   memory_pool local_;

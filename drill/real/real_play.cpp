@@ -194,6 +194,8 @@ std::size_t real_play::usable_qps() const {
 }
 
 bool real_play::come_up() {
+  if (const auto why = too_much_memory(what_, physical_memory()); !why.empty())
+    return give_up("set-up: " + why);
   make_flows();
   std::optional<base::error> wrong;
   const auto keep = [&wrong](const base::expected<void>& outcome) {

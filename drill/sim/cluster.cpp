@@ -6,6 +6,8 @@
 #include "drill/sim/slow_calls.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
 #include <tuple>
 #include <utility>
 
@@ -158,9 +160,14 @@ void machine::freeze(bool on) {
 
 machine::~machine() = default;
 
-void machine::begin_memory(std::size_t length, bool publish,
-                           std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done) {
-  blocks_.push_back(std::make_unique<std::byte[]>(length));
+base::expected<void>
+machine::begin_memory(std::size_t length, bool publish,
+                      std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done) {
+  std::unique_ptr<std::byte[]> block{new (std::nothrow) std::byte[length]()};
+  if (!block)
+    return base::fail(base::reason::resource, "drill",
+                      fmt::format("{} bytes of memory for {} cannot be allocated", length, name_), ENOMEM);
+  blocks_.push_back(std::move(block));
   auto* const at = blocks_.back().get();
   engine_->register_memory(reinterpret_cast<std::uint64_t>(at), length, publish,
                            [this, at, done = std::move(done)](auto outcome) {
@@ -168,14 +175,16 @@ void machine::begin_memory(std::size_t length, bool publish,
                                std::erase_if(blocks_, [at](const auto& b) { return b.get() == at; });
                              done(std::move(outcome));
                            });
+  return {};
 }
 
 std::shared_ptr<actors::local_buffer> machine::memory(std::size_t length, bool publish) {
   std::shared_ptr<actors::local_buffer> made;
-  begin_memory(length, publish, [&](auto outcome) {
+  const auto begun = begin_memory(length, publish, [&](auto outcome) {
     ACTOR_RDMA_ASSERT(outcome.has_value(), "memory is registered");
     made = *outcome;
   });
+  ACTOR_RDMA_ASSERT(begun.has_value(), "memory is allocated");
   in_.world_->run_until([&] { return made != nullptr; }, in_.now() + patience);
   return made;
 }

@@ -66,9 +66,11 @@ public:
   bool is_frozen() const noexcept { return frozen_; }
   /// Counts its processes.
   std::uint64_t life() const noexcept { return life_; }
-  /// As memory() and connect(), without running the world.
-  void begin_memory(std::size_t length, bool publish,
-                    std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done);
+  /// As memory() and connect(), without running the world. An error, and `done` never called, if this process
+  /// cannot have so much memory.
+  base::expected<void>
+  begin_memory(std::size_t length, bool publish,
+               std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done);
   /// Deregisters, and tries again for as long as it takes. `done` once, or never if the process is gone
   /// first.
   void begin_deregister(const std::shared_ptr<actors::local_buffer>& what, std::function<void()> done);

@@ -48,31 +48,24 @@ void flow::make_memory(bool is_remote) {
     return;
   is_asked_for = true;
   const auto& life = is_remote ? remote_life_ : local_life_;
-  (is_remote ? where_.to : where_.from)
-      ->begin_memory(slot_bytes() * slots(is_remote), is_remote,
-                     [this, is_remote, &life, &is_asked_for, asked_in = life](auto outcome) {
-                       if (asked_in != life)
-                         return;
-                       if (outcome)
-                         return memory_made(is_remote, *outcome);
-                       is_asked_for = false;
-                       after(reconnect_pause, &flow::prepare);
-                     });
-}
-
-std::uint64_t flow::slot_bytes() const {
-  return memory_pool::rounded(*std::max_element(spec_.sizes.begin(), spec_.sizes.end()));
-}
-
-/// The pools differ in size, so that slots are paired anew again and again.
-std::size_t flow::slots(bool is_remote) const {
-  const auto open = spec_.depth * spec_.batch;
-  return is_remote ? open + open / 2 + 2 : open + open / 4 + 1;
+  const auto begun =
+      (is_remote ? where_.to : where_.from)
+          ->begin_memory(spec_.memory_bytes(is_remote), is_remote,
+                         [this, is_remote, &life, &is_asked_for, asked_in = life](auto outcome) {
+                           if (asked_in != life)
+                             return;
+                           if (outcome)
+                             return memory_made(is_remote, *outcome);
+                           is_asked_for = false;
+                           after(reconnect_pause, &flow::prepare);
+                         });
+  if (!begun)
+    where_.cannot_go_on(fmt::format("traffic {}: {}", spec_.name, begun.error().to_string()));
 }
 
 void flow::memory_made(bool is_remote, const std::shared_ptr<actors::local_buffer>& what) {
   (is_remote ? remote_ : local_) =
-      memory_pool{what->addr, slot_bytes(), slots(is_remote), where_.moves_payload};
+      memory_pool{what->addr, spec_.slot_bytes(), spec_.slots(is_remote), where_.moves_payload};
   if (is_remote) {
     remote_buffer_ = what;
     follow_revocations();
@@ -146,7 +139,7 @@ void flow::follow_revocations() {
         keys_changed(nullptr);
     });
   where_.to->engine().register_memory(
-      remote_.address(0), slot_bytes() * slots(true), true, [this, life = remote_life_](auto outcome) {
+      remote_.address(0), spec_.memory_bytes(true), true, [this, life = remote_life_](auto outcome) {
         if (life != remote_life_)
           return;
         if (outcome)

@@ -25,9 +25,10 @@ public:
     sim::machine* from = nullptr;
     sim::machine* to = nullptr;
     run_facts* facts = nullptr;
-    const base::time_point* zero = nullptr; ///< of the scenario's time
-    bool moves_payload = true;              ///< some device of `from` does
-    std::function<void()> ended;            ///< after each batch
+    const base::time_point* zero = nullptr;        ///< of the scenario's time
+    bool moves_payload = true;                     ///< some device of `from` does
+    std::function<void()> ended;                   ///< after each batch
+    std::function<void(std::string)> cannot_go_on; ///< why the run has to end
   };
   flow(traffic_spec spec, place where, bool is_after_traffic = false);
 
@@ -87,8 +88,6 @@ private:
   void memory_made(bool is_remote, const std::shared_ptr<actors::local_buffer>& what);
   void follow_revocations();
   void keys_changed(std::shared_ptr<actors::local_buffer> to);
-  std::uint64_t slot_bytes() const;
-  std::size_t slots(bool is_remote) const;
   void connect();
   void pump();
   void rate_allows();

@@ -180,6 +180,10 @@ void play::make_flows() {
     p.zero = &zero_;
     p.moves_payload = what_.host(t.from)->moves_payload();
     p.ended = [this] { batch_ended(); };
+    p.cannot_go_on = [this](const std::string& why) {
+      if (failure_.empty())
+        failure_ = why;
+    };
     return p;
   };
   std::set<std::pair<std::string, std::string>> pairs;
@@ -218,6 +222,8 @@ std::size_t play::expected_qps() const {
 bool play::come_up() {
   if (const auto& opened = stage_.opened(); !opened)
     return give_up("set-up: " + opened.error().to_string());
+  if (const auto why = too_much_memory(what_, physical_memory()); !why.empty())
+    return give_up("set-up: " + why);
   make_flows();
   for (auto* flows : {&flows_, &after_flows_})
     for (auto& f : *flows)
@@ -236,9 +242,12 @@ bool play::come_up() {
           return false;
     return usable() >= want;
   };
-  if (!step_until(ready, stage_.cluster().now() + come_up_patience))
+  const auto is_decided = [&] { return !failure_.empty() || ready(); };
+  if (!step_until(is_decided, stage_.cluster().now() + come_up_patience))
     return give_up(fmt::format("set-up: {} of {} QPs were usable after {} s, before any fault{}", usable(),
                                want, come_up_patience.count(), why_not_up(what_, facts_)));
+  if (!failure_.empty())
+    return give_up("set-up: " + failure_);
   const auto old_zero = zero_;
   zero_ = stage_.cluster().now();
   for (auto& e : facts_.events)

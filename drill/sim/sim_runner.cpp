@@ -6,6 +6,8 @@
 #include "drill/descriptors.hpp"
 #include "drill/sim/play.hpp"
 
+#include <new>
+
 namespace actor_rdma::drill {
 
 namespace {
@@ -37,7 +39,12 @@ run_facts sim_runner::run(const scenario& what, std::uint64_t seed, const run_wi
     captured_log log;
     play p(what, seed, wishes, facts);
     log.run = &p;
-    p.run();
+    try {
+      p.run();
+    } catch (const std::bad_alloc&) {
+      facts.unfinished =
+          "no more memory can be allocated for what its hosts hold and what is recorded of them";
+    }
     log.run = nullptr;
   }
   facts.counters.push_back({"open file descriptors of the process", before, open_descriptors()});

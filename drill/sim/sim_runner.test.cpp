@@ -5,6 +5,8 @@
 
 #include "drill/format/read.hpp"
 #include "drill/judge.hpp"
+#include "drill/set_up.hpp"
+#include "drill/sim/cluster.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -109,6 +111,25 @@ TEST_CASE("a set-up that a device's limits prevent says which, and what is neede
             .find("b/soft0: max_res_rd_atom is 1, this file's traffic needs 2") != std::string::npos);
   CHECK(refusal(R"({ "max_qp": 4, "max_qp_wr": 257, "max_mr": 2, "max_cqe": 1032 })",
                 R"({ "max_res_rd_atom": 2 })") == "it came up");
+}
+
+TEST_CASE("memory that cannot be had is named with whose it is and how much") {
+  const auto s = parsed(R"("hosts": [{ "name": "a" }, { "name": "b" }], "traffic": [
+    { "name": "small", "from": "b", "to": "a" },
+    { "name": "big", "from": "a", "to": "b", "sizes": ["4K", "1M"], "batch": 4, "depth": 5 }])");
+  CHECK(s.traffic[1].memory_bytes(true) == 32u << 20);
+  CHECK(too_much_memory(s, 1u << 30).empty());
+  const auto why = too_much_memory(s, 1000);
+  CHECK(why.find(", this machine has 1000; the most are 33554432 bytes for b (traffic big)") !=
+        std::string::npos);
+#ifndef __SANITIZE_ADDRESS__ // which ends the program over so much
+  sim::cluster c(1);
+  auto& m = c.add({});
+  const auto begun = m.begin_memory(std::size_t{1} << 60, true, [](const auto&) {});
+  REQUIRE_FALSE(begun.has_value());
+  CHECK(begun.error().to_string() ==
+        "drill: 1152921504606846976 bytes of memory for a cannot be allocated: Cannot allocate memory");
+#endif
 }
 
 TEST_CASE("a host that cannot start again after a kill ends the run with what its device said") {

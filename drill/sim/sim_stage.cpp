@@ -142,11 +142,10 @@ stage::done sim_stage::churn_memory(const std::string& name) {
   if (!m.is_alive())
     return base::fail(base::reason::invalid_argument, "drill", name + " is dead");
   constexpr std::size_t bytes = 4096;
-  m.begin_memory(bytes, true, [&m](auto made) {
+  return m.begin_memory(bytes, true, [&m](auto made) {
     if (made && m.is_alive())
       m.begin_deregister(*made, [] {});
   });
-  return {};
 }
 
 } // namespace actor_rdma::drill
