@@ -31,6 +31,7 @@ struct settings {
   base::duration port_poll = std::chrono::milliseconds{100};
   base::duration device_poll = std::chrono::milliseconds{2000}; ///< how often new devices are looked for
   std::vector<std::string> only_devices;                        ///< by name; empty: all
+  std::vector<std::string> spare_devices; ///< by name: these carry only while none of the others can
   base::duration probe_deadline = std::chrono::milliseconds{200};
   base::duration rebuild_backoff_min = std::chrono::milliseconds{20};
   base::duration rebuild_backoff_max = std::chrono::milliseconds{500};

@@ -26,12 +26,14 @@ refusal_budget::source work_queue::source_of(const batch_state& batch, const tra
   return {batch.locals[item.local_buffer]->id, batch.target().ranges[item.remote_buffer].id};
 }
 
-slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail) {
+slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail,
+                             bool is_spare) {
   slot_state s;
   s.rail = rail ? std::move(rail)
                 : std::make_shared<const std::string>(fmt::format("{}>{}", local_device, peer_device));
   s.local_device = local_device;
   s.peer_device = peer_device;
+  s.is_spare = is_spare;
   slots_.push_back(std::move(s));
   return static_cast<slot_id>(slots_.size() - 1);
 }
@@ -162,14 +164,24 @@ void work_queue::split(const slice& what) {
 
 /// The slot with the least expected finish time of `bytes` more; none when every usable one is full.
 work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t avoid) {
+  bool any = false;
+  auto* const slot = choose_among(false, bytes, avoid, any);
+  return any ? slot : choose_among(true, bytes, avoid, any);
+}
+
+/// `any`: there is one that could carry it, now or when it has room again.
+work_queue::slot_state* work_queue::choose_among(bool spare, std::uint64_t bytes, std::uint16_t avoid,
+                                                 bool& any) {
   slot_state* best = nullptr;
   double best_finish = std::numeric_limits<double>::max();
   const auto n = slots_.size();
   const auto usual = usual_rate();
   for (std::size_t k = 0; k < n; ++k) {
     auto& s = slots_[(turn_ + k) % n];
-    if (!s.usable || s.passed || s.local_device == avoid || s.out >= config_.send_queue_depth ||
-        (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
+    if (!s.usable || s.passed || s.local_device == avoid || s.is_spare != spare)
+      continue;
+    any = true;
+    if (s.out >= config_.send_queue_depth || (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
       continue;
     const auto finish = static_cast<double>(s.out_bytes + bytes) / (s.rate > 0 ? s.rate : usual);
     if (finish < best_finish) {
@@ -317,8 +329,8 @@ bool work_queue::pull(chunk& out, base::time_point now) {
 
 void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
   // Share what waits between the usable slots, so that a short queue still uses every rail.
-  const auto usable = static_cast<std::size_t>(
-      std::count_if(slots_.begin(), slots_.end(), [](const auto& x) { return x.usable; }));
+  const auto usable = static_cast<std::size_t>(std::count_if(
+      slots_.begin(), slots_.end(), [&](const auto& x) { return x.usable && x.is_spare == slot.is_spare; }));
   const auto share =
       usable > 1 ? (waiting_upto(usable * chunk::capacity) + usable - 1) / usable : chunk::capacity;
   reserve_waiters(slot);

@@ -41,8 +41,10 @@ public:
   work_queue(const settings& config, work_queue_owner& owner) : config_(config), owner_(owner) {}
 
   // QPs
-  /// `rail`: its name in receipts, the numbers if there is none.
-  slot_id add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail = nullptr);
+  /// `rail`: its name in receipts, the numbers if there is none. A spare one gets work only while no other
+  /// one is usable that could carry it.
+  slot_id add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail = nullptr,
+                   bool is_spare = false);
   /// The QP may be given work (it is ACTIVE), or not. A new generation starts with nothing out.
   void set_usable(slot_id slot, bool usable, std::uint16_t generation);
   bool any_usable() const noexcept;
@@ -101,6 +103,7 @@ private:
     std::uint16_t local_device = 0;
     std::uint16_t peer_device = 0;
     rail_name rail;
+    bool is_spare = false;
     bool usable = false;
     bool passed = false; ///< in this pull: what waits needs keys that its devices do not have
     std::uint16_t generation = 0;
@@ -121,6 +124,7 @@ private:
   };
 
   slot_state* choose(std::uint64_t bytes, std::uint16_t avoid);
+  slot_state* choose_among(bool spare, std::uint64_t bytes, std::uint16_t avoid, bool& any);
   void fill(chunk& out, slot_state& slot, base::time_point now);
   bool next_slice(slice& out, const slot_state& slot, std::size_t most, base::time_point now);
   bool next_again(slice& out, const slot_state& slot);

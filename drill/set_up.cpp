@@ -132,6 +132,18 @@ std::uint64_t physical_memory() noexcept {
          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+std::vector<std::pair<std::string, std::string>>
+carrying_rails_of(const scenario& what, const std::string& from, const std::string& to) {
+  auto all = rails_of(what, from, to);
+  const auto& spare = what.host(from)->config.spare_devices;
+  const auto is_spare = [&](const auto& rail) {
+    return std::find(spare.begin(), spare.end(), rail.first.substr(from.size() + 1)) != spare.end();
+  };
+  if (!std::all_of(all.begin(), all.end(), is_spare))
+    std::erase_if(all, is_spare);
+  return all;
+}
+
 std::string why_not_up(const scenario& what, const run_facts& facts) {
   std::string text;
   std::set<std::string> told;

@@ -16,6 +16,9 @@ namespace actor_rdma::drill {
 /// The rails between two hosts, as pairs of "host/soft0": each device of both has one.
 std::vector<std::pair<std::string, std::string>> rails_of(const scenario& what, const std::string& from,
                                                           const std::string& to);
+/// Those that carry while all of them can: not those of spare devices.
+std::vector<std::pair<std::string, std::string>>
+carrying_rails_of(const scenario& what, const std::string& from, const std::string& to);
 
 /// QPs that each device has once all its rails are up.
 std::map<std::string, std::uint64_t> qps_of_devices(const scenario& what);

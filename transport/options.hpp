@@ -48,6 +48,9 @@ struct options {
   soft_nic_options soft;
   /// Only these; empty: all, and those that appear later too (at most four, looked for every device_poll).
   std::vector<std::string> devices;
+  /// These carry only while no other device can: NICs far from this process's memory, or that belong to other
+  /// workers of this host. They are connected and watched as the others are.
+  std::vector<std::string> spare_devices;
   std::string listen; ///< "host:port", port 0 = any; empty: does not listen
 
   std::uint32_t lanes = 0; ///< 0: max(1, min(4, cores/2 - 1))

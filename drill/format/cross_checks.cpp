@@ -76,6 +76,9 @@ void check_traffic(const scenario& s, const std::string& where, const std::strin
 }
 
 void check_names(const scenario& s, complaints& to) {
+  for (std::size_t i = 0; i < s.hosts.size(); ++i)
+    for (const auto& spare : s.hosts[i].config.spare_devices)
+      check_device(s, fmt::format("hosts[{}].settings.spare_devices", i), s.hosts[i].name + "/" + spare, to);
   std::set<std::string> seen;
   for (std::size_t i = 0; i < s.hosts.size(); ++i) {
     if (const auto n = s.hosts[i].nics().size(); n > bootstrap::max_devices)

@@ -150,6 +150,14 @@ const key_table<actors::settings>& settings_keys() {
       ms("remote_fence_timeout_ms", &s::remote_fence_timeout, 1, 600e3),
       ms("port_poll_ms", &s::port_poll, 1, 60e3),
       ms("device_poll_ms", &s::device_poll, 10, 3600e3),
+      {"spare_devices", "a list of devices' names",
+       [](const value& v, s& into) {
+         const auto& all = v.node();
+         if (!all.is_array() ||
+             !std::all_of(all.begin(), all.end(), [](const auto& n) { return n.is_string(); }))
+           return v.refuse("a list of devices' names");
+         into.spare_devices = all.template get<std::vector<std::string>>();
+       }},
       ms("rebuild_backoff_max_ms", &s::rebuild_backoff_max, 1, 600e3),
       ms("connect_deadline_ms", &s::connect_deadline, 10, 600e3),
       ms("reconnect_window_ms", &s::reconnect_window, 1, 600e3),

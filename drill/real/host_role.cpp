@@ -61,6 +61,8 @@ options options_of(const host_wishes& w, const host_spec& h, const std::shared_p
   o.remote_fence = c.remote_fence;
   o.remote_fence_timeout = c.remote_fence_timeout;
   o.port_poll = c.port_poll;
+  o.device_poll = c.device_poll;
+  o.spare_devices = c.spare_devices;
   o.rebuild_backoff_max = c.rebuild_backoff_max;
   o.connect_deadline = c.connect_deadline;
   o.reconnect_window = c.reconnect_window;

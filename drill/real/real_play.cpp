@@ -151,7 +151,7 @@ void real_play::make_flow(const traffic_spec& spec, bool is_after_traffic) {
 }
 
 void real_play::make_rails(const traffic_spec& spec) {
-  for (const auto& [from, to] : rails_of(what_, spec.from, spec.to))
+  for (const auto& [from, to] : carrying_rails_of(what_, spec.from, spec.to))
     rails_.push_back({from, to, 0, {}});
 }
 

@@ -191,7 +191,7 @@ void play::make_flows() {
     flows_.emplace_back(t, place(t));
     if (what_.faults.empty() || !pairs.insert({t.from, t.to}).second)
       continue;
-    const auto rails = rails_of(what_, t.from, t.to);
+    const auto rails = carrying_rails_of(what_, t.from, t.to);
     for (const auto& [from, to] : rails)
       rails_.push_back({from, to, 0, {}});
     traffic_spec after;

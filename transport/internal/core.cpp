@@ -34,6 +34,7 @@ actors::settings settings_of(const options& o) {
   s.port_poll = o.port_poll;
   s.device_poll = o.device_poll;
   s.only_devices = o.devices;
+  s.spare_devices = o.spare_devices;
   s.rebuild_backoff_max = o.rebuild_backoff_max;
   s.connect_deadline = o.connect_deadline;
   s.reconnect_window = o.reconnect_window;
@@ -87,11 +88,12 @@ base::expected<std::vector<actors::open_device>> core::open_devices() {
     if (opts_.devices.empty() || std::count(opts_.devices.begin(), opts_.devices.end(), name) > 0)
       chosen.push_back(d);
   }
-  for (const auto& wanted : opts_.devices)
-    if (std::none_of(list->begin(), list->end(),
-                     [&](auto* d) { return wanted == table_->get_device_name(d); }))
-      return base::fail(base::reason::not_found, "transport",
-                        fmt::format("there is no device {}, there are: {}", wanted, names));
+  for (const auto* wishes : {&opts_.devices, &opts_.spare_devices})
+    for (const auto& wanted : *wishes)
+      if (std::none_of(list->begin(), list->end(),
+                       [&](auto* d) { return wanted == table_->get_device_name(d); }))
+        return base::fail(base::reason::not_found, "transport",
+                          fmt::format("there is no device {}, there are: {}", wanted, names));
   if (chosen.empty())
     return base::fail(base::reason::not_found, "transport", "there is no RDMA device");
   if (chosen.size() > bootstrap::max_devices)
