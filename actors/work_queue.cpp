@@ -16,6 +16,9 @@ namespace {
 
 /// Before anything was measured every rail is taken to be equally fast.
 constexpr double assumed_rate = 12.5e9;
+/// Of the best rate. Rails that differ by less share the work evenly: else the faster of two that are alike
+/// would have all of a light load, and nobody would know how the other one is.
+constexpr double clearly_slower = 0.7;
 /// A rail that had no work for so long is not what it was when it was measured: a link that flapped would
 /// otherwise never carry anything again while the others have room.
 constexpr base::duration remeasure_after = std::chrono::milliseconds{500};
@@ -34,6 +37,12 @@ slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_devi
   s.local_device = local_device;
   s.peer_device = peer_device;
   s.is_spare = is_spare;
+  const auto same = std::find_if(slots_.begin(), slots_.end(), [&](const auto& other) {
+    return other.local_device == local_device && other.peer_device == peer_device;
+  });
+  s.path = same != slots_.end() ? same->path : paths_.size();
+  if (s.path == paths_.size())
+    paths_.emplace_back();
   slots_.push_back(std::move(s));
   return static_cast<slot_id>(slots_.size() - 1);
 }
@@ -46,7 +55,7 @@ void work_queue::set_usable(slot_id slot, bool usable, std::uint16_t generation)
     keys_made();
   }
   if (std::exchange(s.generation, generation) != generation)
-    s.rate = 0; // how fast the old QP was at its end says nothing of the new one
+    paths_[s.path].rate = 0; // how fast the old QP was at its end says nothing of the new one
 }
 
 bool work_queue::any_usable() const noexcept {
@@ -107,7 +116,7 @@ double work_queue::usual_rate() const noexcept {
   double best = 0;
   for (const auto& s : slots_)
     if (s.usable)
-      best = std::max(best, s.rate);
+      best = std::max(best, paths_[s.path].rate);
   return best > 0 ? best : assumed_rate;
 }
 
@@ -183,8 +192,11 @@ work_queue::slot_state* work_queue::choose_among(bool spare, std::uint64_t bytes
     any = true;
     if (s.out >= config_.send_queue_depth || (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
       continue;
-    const auto finish = static_cast<double>(s.out_bytes + bytes) / (s.rate > 0 ? s.rate : usual);
-    if (finish < best_finish) {
+    const auto& path = paths_[s.path];
+    const bool is_slow = path.rate > 0 && path.rate < clearly_slower * usual;
+    const auto finish = static_cast<double>(path.load + bytes) / (is_slow ? path.rate : usual);
+    if (finish < best_finish ||
+        (finish <= best_finish && s.path == best->path && s.out_bytes < best->out_bytes)) {
       best_finish = finish;
       best = &s;
     }
@@ -301,11 +313,15 @@ void work_queue::reserve_waiters(slot_state& slot) {
 }
 
 bool work_queue::pull(chunk& out, base::time_point now) {
+  for (auto& p : paths_)
+    p.load = 0;
   for (auto& s : slots_) {
     s.passed = false;
-    if (s.out == 0 && s.rate > 0 && now - s.measured_from > remeasure_after)
-      s.rate = 0;
+    paths_[s.path].load += s.usable ? s.out_bytes : 0;
   }
+  for (auto& p : paths_)
+    if (p.load == 0 && p.rate > 0 && now - p.measured_from > remeasure_after)
+      p.rate = 0;
   if (again_.empty() && fresh_ >= batches_.size())
     return false;
   for (;;) {
@@ -334,8 +350,6 @@ void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
   const auto share =
       usable > 1 ? (waiting_upto(usable * chunk::capacity) + usable - 1) / usable : chunk::capacity;
   reserve_waiters(slot);
-  if (slot.out == 0)
-    slot.measured_from = now; // what came before was idleness, not slowness
   out.slot = static_cast<slot_id>(&slot - slots_.data());
   out.generation = slot.generation;
   slice s;
@@ -344,6 +358,10 @@ void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
          (slot.out == 0 || slot.out_bytes < config_.qp_window_bytes) &&
          next_slice(s, slot, share - taken, now)) {
     taken += s.more + 1u;
+    if (!has_work_out(slot.path)) {
+      paths_[slot.path].measured_from = now; // what came before was idleness, not slowness
+      paths_[slot.path].was_busy = false;
+    }
     s.each([](transfer& t, std::uint64_t) { ++t.wrs; });
     ++slot.out;
     slot.out_bytes += s.length;

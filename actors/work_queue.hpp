@@ -99,7 +99,15 @@ public:
   std::uint64_t open_batches() const noexcept { return batches_.size(); }
 
 private:
+  /// Two devices and the path between them, which the QPs of both share: so its rate is learned once.
+  struct path_state {
+    double rate = 0;                  ///< bytes per second while it had work, smoothed; 0 until measured
+    base::time_point measured_from{}; ///< its last end, or when it was last given work after having none
+    bool was_busy = false;            ///< it was its last end, with more behind it
+    std::uint64_t load = 0;           ///< in this pull: bytes out on its usable QPs
+  };
   struct slot_state {
+    std::size_t path = 0; ///< in paths_
     std::uint16_t local_device = 0;
     std::uint16_t peer_device = 0;
     rail_name rail;
@@ -110,9 +118,7 @@ private:
     std::uint16_t fenced_upto = 0; ///< remote fence of generations <= this is settled; generations start at 1
     std::uint32_t out = 0;         ///< WRs handed to the QP and not yet ended
     std::uint64_t out_bytes = 0;
-    bool declined = false;            ///< at its last suspicion no other device could take some of it
-    double rate = 0;                  ///< bytes per second while it had work, smoothed; 0 until measured
-    base::time_point measured_from{}; ///< its last end, or when it was last given work after having none
+    bool declined = false; ///< at its last suspicion no other device could take some of it
     struct waiter {
       std::uint16_t generation;
       std::uint16_t more; ///< as in its slice
@@ -161,11 +167,14 @@ private:
   void touch(batch_state& batch) noexcept;
   void settle() noexcept;
   double usual_rate() const noexcept;
+  bool has_work_out(std::size_t path) const noexcept;
+  void measure(std::size_t path, std::uint64_t bytes, base::time_point now) noexcept;
   std::size_t waiting_upto(std::size_t enough) const noexcept;
 
   const settings& config_;
   work_queue_owner& owner_;
   std::vector<slot_state> slots_;
+  std::vector<path_state> paths_;
   std::vector<std::shared_ptr<batch_state>> batches_; ///< open ones, by arrival
   std::size_t fresh_ = 0;                             ///< first batch that may have uncut bytes
   std::deque<slice> again_;                           ///< bounded by the send queues: each was posted once

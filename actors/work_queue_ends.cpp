@@ -213,6 +213,27 @@ void work_queue::follow_up(const slot_state& slot, const ended_slice& e) {
   }
 }
 
+/// Of its usable QPs: what hangs on another one takes none of its time.
+bool work_queue::has_work_out(std::size_t path) const noexcept {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [&](const auto& s) { return s.path == path && s.usable && s.out > 0; });
+}
+
+/// So many bytes have ended on the path.
+void work_queue::measure(std::size_t path, std::uint64_t bytes, base::time_point now) noexcept {
+  auto& p = paths_[path];
+  const auto busy = now - p.measured_from;
+  if (bytes > 0 && busy > base::duration::zero()) {
+    const auto rate = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();
+    // What came after idleness took a latency as well, which says of the path only that it is at least so
+    // fast. Taken for its rate, whoever has much to do would look fast by that alone, and get still more.
+    if (p.was_busy || (p.rate > 0 && rate > p.rate))
+      p.rate = p.rate > 0 ? p.rate + smoothing * (rate - p.rate) : rate;
+  }
+  p.was_busy = has_work_out(path);
+  p.measured_from = now;
+}
+
 void work_queue::ended(const chunk& what, base::time_point now) {
   now_ = now;
   auto& slot = slots_.at(what.slot);
@@ -234,12 +255,7 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   for (std::size_t i = 0; i < what.count; ++i)
     maybe_end(what.slices[i].what);
   end_barred();
-  const auto busy = now - slot.measured_from;
-  if (bytes > 0 && slot.out > 0 && busy > base::duration::zero()) {
-    const auto rate = static_cast<double>(bytes) / std::chrono::duration<double>(busy).count();
-    slot.rate = slot.rate > 0 ? slot.rate + smoothing * (rate - slot.rate) : rate;
-  }
-  slot.measured_from = now;
+  measure(slot.path, bytes, now);
   settle();
   if (failure)
     std::rethrow_exception(failure);
