@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast a queue of bytes drains, learned from what ends while more waits behind it: only then was there no
-// idleness in between. A sum of bytes over a sum of times, so that completions which are seen together do not
-// look like a fast queue. Pure: time is an argument.
+// idleness in between. What ends alone says that the queue is at least so fast. A sum of bytes over a sum of
+// times, so that completions which are seen together do not look like a fast queue. Pure: time is an
+// argument.
 #pragma once
 
 #include "base/time.hpp"
@@ -32,7 +33,9 @@ public:
     const std::chrono::duration<double> busy = now - std::max(since_, came);
     if (left != 0 && busy.count() <= 0)
       return;
-    if (left != 0) {
+    // With nothing behind it the last one's time is mostly latency: the queue is at least so fast.
+    const bool is_faster = seconds_ > 0 && busy.count() > 0 && pending_ > per_second() * busy.count();
+    if (left != 0 || is_faster) {
       bytes_ = keep * bytes_ + pending_;
       seconds_ = keep * seconds_ + busy.count();
     }

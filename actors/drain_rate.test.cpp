@@ -82,3 +82,21 @@ TEST_CASE("work that came after a pause was not under way during it, whatever el
   r.ended(1000, 9000, start + 500ms, start + 501ms); // the 9000 hang
   CHECK(r.per_second() == doctest::Approx(1e6));
 }
+
+TEST_CASE("what ends alone makes a queue look faster, never slower") {
+  drain_rate r;
+  r.began(start);
+  r.ended(1000, 1000, start, start + 25ms); // it came late in a pause
+  CHECK(r.per_second() == doctest::Approx(4e4));
+  auto now = start + 100ms;
+  for (int i = 0; i < 100; ++i) {
+    r.began(now);
+    r.ended(1000, 0, now, now + 100us);
+    now += 1ms;
+  }
+  const auto learned = r.per_second();
+  CHECK(learned > 5e6);
+  r.began(now);
+  r.ended(1000, 0, now, now + 50ms); // a small one, far away
+  CHECK(r.per_second() == learned);
+}
