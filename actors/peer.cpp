@@ -88,6 +88,10 @@ void peer::due(std::uint64_t token) {
          "a key was refused, and the peer does not say what it publishes now", 0, base::level::warn);
     queue_.refresh_failed(base::reason::peer_silent);
     pump();
+  } else if (token == reach_token) {
+    reach_timer_ = deadline_id::none;
+    queue_.keys_made();
+    pump();
   } else if (const auto batch = queue_.find(token)) {
     batch->timer = 0;
     batch_due(batch);
@@ -144,10 +148,9 @@ void peer::batch_due(const std::shared_ptr<batch_state>& batch) {
              batch->transfers().size() - batch->ended, batch->transfers().size(), batch->serial,
              std::chrono::duration<double>(env().now() - batch->submitted).count(), queue_.waiting_slices(),
              queue_.outstanding(),
-             queue_.lacks_keys(*batch)
-                 ? "no usable rail has the keys: memory is not registered on its devices, ours or the peer's"
-             : queue_.any_usable() ? "rails are usable"
-                                   : "no rail is usable: " + cause_),
+             queue_.lacks_keys(*batch) ? "no usable rail has the keys, or reaches the memory with them"
+             : queue_.any_usable()     ? "rails are usable"
+                                       : "no rail is usable: " + cause_),
          0, base::level::warn);
   if (due)
     return stop_batch(batch, transfer_status::timed_out, base::reason::timeout);
@@ -206,8 +209,10 @@ void peer::pump() {
   for (;;) {
     auto c = chunks_.take();
     try {
-      if (!queue_.pull(*c, env().now()))
-        return chunks_.give(std::move(c));
+      if (!queue_.pull(*c, env().now())) {
+        chunks_.give(std::move(c));
+        return arm_reach();
+      }
       caf::anon_send(slots_[c->slot], post{c});
     } catch (...) {
       give_back(*c);

@@ -67,6 +67,8 @@ public:
   void batch_ended(const std::shared_ptr<batch_state>& ended) noexcept override;
   void keys_refused() override;
   void source_barred(const refusal_budget::source& who, base::time_point now) override;
+  void pair_avoided(const reach::pair& which, base::time_point retry_at) override;
+  void pair_works(const reach::pair& which) override;
   void send_notice(bootstrap::notice&& what, bool repeated) override;
   void notice_ended(const std::shared_ptr<batch_state>& batch, notice_status how, base::reason cause,
                     std::uint64_t sequence) override;
@@ -75,6 +77,7 @@ private:
   /// Tokens of deadlines: these, else the serial of a batch.
   static constexpr std::uint64_t dial_token = 0;
   static constexpr std::uint64_t refresh_due_token = UINT64_MAX;
+  static constexpr std::uint64_t reach_token = UINT64_MAX - 1;
 
   void handle(import_peer& m);
   void handle(device_added& m);
@@ -131,6 +134,10 @@ private:
   void arm_batch(batch_state& batch, base::time_point when);
   void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
 
+  // memory that a device does not reach
+  std::string describe(const reach::pair& which) const;
+  void arm_reach();
+
   // revoked keys
   void ask_for_refresh();
   void refresh_answered(std::uint64_t token);
@@ -162,6 +169,8 @@ private:
   std::uint64_t last_token_ = 0;
   bool refresh_again_ = false; ///< a key was refused after that ping had gone out
   deadline_id refresh_timer_ = deadline_id::none;
+  deadline_id reach_timer_ = deadline_id::none;
+  base::time_point reach_due_{}; ///< of that timer
 
   std::vector<std::pair<std::size_t, std::size_t>> rails_; ///< our device and the peer's, by endpoint
   std::vector<std::shared_ptr<endpoint>> endpoints_;

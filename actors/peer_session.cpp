@@ -93,6 +93,8 @@ void peer::perform(session_action action) {
     }
     if (dial_timer_ != deadline_id::none)
       env().cancel(std::exchange(dial_timer_, deadline_id::none));
+    if (reach_timer_ != deadline_id::none)
+      env().cancel(std::exchange(reach_timer_, deadline_id::none));
     if (stop_asked_by_)
       caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{title_, {}});
     endpoint_handles_.clear();

@@ -37,6 +37,8 @@ struct settings {
   base::duration rebuild_backoff_max = std::chrono::milliseconds{500};
   base::duration connect_deadline = std::chrono::milliseconds{1500};
   base::duration reconnect_window = std::chrono::milliseconds{500};
+  base::duration reach_retry = std::chrono::seconds{1}; ///< before memory is tried on a device again
+  base::duration reach_retry_max = std::chrono::seconds{60};
   base::duration stuck_after = std::chrono::seconds{5};
   bool notices = true;               ///< off: peers are told that we do not take notices
   std::uint32_t notice_inbox = 4096; ///< received notices that the program has not taken yet

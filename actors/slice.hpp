@@ -34,7 +34,11 @@ struct slice {
   std::uint16_t avoid =
       no_device;           ///< local device on which its last WR hung: another one is better, if there is one
   std::uint8_t faults = 0; ///< how often a WR of it ended as wr_end::fault
-  std::uint16_t more = 0;  ///< it also carries so many transfers that follow `item`, all of them whole
+  /// Rails on whose devices, ours or the peer's, the memory was refused to it: bits of the queue's.
+  std::uint64_t refused_on = 0;
+  /// What this issue of it tries again, of what devices could not reach: bits of reach::side.
+  std::uint8_t tries = 0;
+  std::uint16_t more = 0; ///< it also carries so many transfers that follow `item`, all of them whole
 
   /// visit(transfer&, bytes of it)
   template <class Visit>
@@ -52,8 +56,9 @@ enum class wr_end : std::uint8_t {
   flushed,   ///< ended by its QP's end, for no fault of its own; fenced locally
   error,     ///< error CQE that a path or peer fault explains; fenced locally
   fault,     ///< error CQE that may be the request's doing or not: tried again, but not for ever
-  refused,   ///< error CQE that the request itself explains (range, length, our key); fenced locally
-  no_access, ///< the peer's device refused the key: it may have been revoked; fenced on both sides
+  refused,   ///< error CQE that the request itself explains (range, length); fenced locally
+  no_reach,  ///< our device refused our key, or could not get at the memory; fenced locally
+  no_access, ///< the peer's device did that: the key may have been revoked; fenced on both sides
   unposted,  ///< never reached the device
 };
 

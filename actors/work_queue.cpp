@@ -25,10 +25,6 @@ constexpr base::duration remeasure_after = std::chrono::milliseconds{500};
 
 } // namespace
 
-refusal_budget::source work_queue::source_of(const batch_state& batch, const transfer& item) {
-  return {batch.locals[item.local_buffer]->id, batch.target().ranges[item.remote_buffer].id};
-}
-
 slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail,
                              bool is_spare) {
   slot_state s;
@@ -36,6 +32,7 @@ slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_devi
                 : std::make_shared<const std::string>(fmt::format("{}>{}", local_device, peer_device));
   s.local_device = local_device;
   s.peer_device = peer_device;
+  s.rail_mask = rail_bit(local_device, peer_device);
   s.is_spare = is_spare;
   const auto same = std::find_if(slots_.begin(), slots_.end(), [&](const auto& other) {
     return other.local_device == local_device && other.peer_device == peer_device;
@@ -157,6 +154,7 @@ void work_queue::split(const slice& what) {
       one.item = &t;
       one.more = 0;
       one.record = nullptr;
+      one.refused_on = 0; // by whose fault shows now
       if (what.more > 0)
         one.length = static_cast<std::uint32_t>(t.length);
       if (what.batch->held)
@@ -211,7 +209,7 @@ bool work_queue::next_again(slice& out, const slot_state& slot) {
     if (!delivered && is_whole(out)) {
       if (out.avoid == slot.local_device && can_carry(out, out.avoid))
         return false;
-      const bool aimed = aim(out, slot);
+      const bool aimed = may_carry(out, slot);
       if (!aimed && (passed_ = can_carry(out)))
         return false;
       if (!aimed)
@@ -262,7 +260,7 @@ bool work_queue::next_fresh(slice& out, const slot_state& slot, std::size_t most
       out.batch = &b;
       out.item = &t;
       out.offset = t.cut;
-      if (!aim(out, slot)) {
+      if (!may_carry(out, slot)) {
         if ((for_others = can_carry(out)))
           break;
         passed_over_ = b.passed_over = true;
@@ -313,6 +311,7 @@ void work_queue::reserve_waiters(slot_state& slot) {
 }
 
 bool work_queue::pull(chunk& out, base::time_point now) {
+  now_ = now;
   for (auto& p : paths_)
     p.load = 0;
   for (auto& s : slots_) {
@@ -363,6 +362,7 @@ void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
       paths_[slot.path].was_busy = false;
     }
     s.each([](transfer& t, std::uint64_t) { ++t.wrs; });
+    tried(slot, s, true);
     ++slot.out;
     slot.out_bytes += s.length;
     out.add(s, wr_end::success);

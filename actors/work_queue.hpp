@@ -8,6 +8,7 @@
 // needs no memory when it is kept, and recover() does what a call that threw had not come to.
 #pragma once
 
+#include "actors/reach.hpp"
 #include "actors/refusal_budget.hpp"
 #include "actors/settings.hpp"
 #include "actors/slice.hpp"
@@ -31,6 +32,11 @@ public:
   /// Devices refused so many requests of this pair of buffers that none are posted for a while; those that
   /// are open or come meanwhile fail (request_fault).
   virtual void source_barred(const refusal_budget::source& who, base::time_point now) = 0;
+  /// A device, ours or the peer's, cannot reach some memory: nothing is posted that needs both, but for one
+  /// request at `retry_at`. Again after each such request that failed.
+  virtual void pair_avoided(const reach::pair& which, base::time_point retry_at) = 0;
+  /// It can.
+  virtual void pair_works(const reach::pair& which) = 0;
 
 protected:
   ~work_queue_owner() = default;
@@ -38,7 +44,8 @@ protected:
 
 class work_queue {
 public:
-  work_queue(const settings& config, work_queue_owner& owner) : config_(config), owner_(owner) {}
+  work_queue(const settings& config, work_queue_owner& owner)
+      : config_(config), owner_(owner), reach_(config.reach_retry, config.reach_retry_max) {}
 
   // QPs
   /// `rail`: its name in receipts, the numbers if there is none. A spare one gets work only while no other
@@ -88,7 +95,11 @@ public:
   void refresh_failed(base::reason cause);
   /// Our memory may have keys where it had none. What no usable rail had the keys for is looked at again.
   void keys_made();
-  /// Something of the batch waits for keys: rails are usable, and none has them on both of its devices.
+  /// When something that waits may be tried on a device that could not reach its memory: then keys_made() and
+  /// pull() are due. max() if nothing does.
+  base::time_point next_try() const noexcept;
+  /// Something of the batch waits for keys: rails are usable, and none has them on both of its devices, or
+  /// reaches the memory with both.
   bool lacks_keys(const batch_state& batch) const;
 
   // for snapshots
@@ -112,6 +123,7 @@ private:
     std::uint16_t peer_device = 0;
     rail_name rail;
     bool is_spare = false;
+    std::uint64_t rail_mask = 0; ///< one bit
     bool usable = false;
     bool passed = false; ///< in this pull: what waits needs keys that its devices do not have
     std::uint16_t generation = 0;
@@ -134,6 +146,11 @@ private:
   void fill(chunk& out, slot_state& slot, base::time_point now);
   bool next_slice(slice& out, const slot_state& slot, std::size_t most, base::time_point now);
   bool next_again(slice& out, const slot_state& slot);
+  /// What a rail is to a slice, best first. `tried`: somebody else is finding out.
+  enum class route : std::uint8_t { open, suspect, avoided, tried, closed };
+  route route_of(slice& what, const slot_state& slot) const noexcept;
+  route best_route(const slice& what) const noexcept;
+  bool may_carry(slice& what, const slot_state& slot) const noexcept;
   bool can_carry(const slice& what, std::uint16_t avoid = slice::no_device) const noexcept;
   bool lacks_keys(batch_state& batch, transfer& item) const noexcept;
   bool next_fresh(slice& out, const slot_state& slot, std::size_t most);
@@ -147,11 +164,19 @@ private:
   static bool aim(slice& what, const slot_state& slot) noexcept;
   void end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& what) noexcept;
   void follow_up(const slot_state& slot, const ended_slice& what);
-  void requeue(const slice& what, bool refused = false);
+  void requeue(const slice& what, std::uint16_t refused_at = slice::no_device);
   static refusal_budget::source source_of(const batch_state& batch, const transfer& item);
   void request_refused(const batch_state& batch, transfer& item);
   void end_barred();
   void bar(const refusal_budget::source& who);
+  std::uint64_t rail_bit(std::uint16_t local_device, std::uint16_t peer_device) const noexcept;
+  static reach::pair pair_of(const slice& what, reach::side whose, std::uint16_t device) noexcept;
+  static reach::pair pair_of(const slice& what, reach::side whose, const slot_state& slot) noexcept;
+  void tried(const slot_state& slot, const slice& what, bool is_out) noexcept;
+  void memory_refused(slice& what, reach::side whose, std::uint16_t device);
+  void no_reach(const slot_state& slot, const slice& what);
+  bool give_up_where_refused(const slice& what);
+  void reached(const slot_state& slot, const slice& what);
   void access_refused(const slot_state& slot, const slice& what);
   bool ask_for_keys(const slot_state& slot, const slice& what);
   void hold_users_of(const remote_range& range);
@@ -181,7 +206,8 @@ private:
   /// Slices of held batches, bounded likewise.
   struct held_slice {
     slice what;
-    bool refused = false; ///< its own key was; else it was only beside such a one
+    /// The peer's device that refused its own key; else it was only beside such a one.
+    std::uint16_t refused_at = slice::no_device;
   };
   std::deque<held_slice> held_;
   std::deque<slice> keyless_; ///< no usable rail has their keys; bounded likewise
@@ -190,8 +216,9 @@ private:
   std::shared_ptr<const remote_memory> rekeyed_; ///< the last publication that changed a key
   std::shared_ptr<const remote_memory> latest_;  ///< the last one
   refusal_budget refusals_;
+  reach reach_;
   std::vector<std::pair<batch_state*, transfer*>> barred_ends_; ///< looked at once the step is done
-  base::time_point now_{};                                      ///< of the last ended()
+  base::time_point now_{};                                      ///< of the last pull() or ended()
   bool sweep_needed_ = false;
   std::vector<batch_state*> touched_;                 ///< each once; has room for all of batches_
   std::vector<std::shared_ptr<batch_state>> leaving_; ///< has room for all of batches_

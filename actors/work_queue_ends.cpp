@@ -115,13 +115,13 @@ void work_queue::count_success(const slot_state& slot, const slice& what) {
 
 /// The slice is to be issued again, unless another WR has delivered it, still may, or its transfer was
 /// stopped.
-void work_queue::requeue(const slice& what, bool refused) {
+void work_queue::requeue(const slice& what, std::uint16_t refused_at) {
   if (!is_wanted(what))
     return drop_hold(what.record);
   if (what.record != nullptr && (what.record->done || what.record->holds > 1))
     return drop_hold(what.record);
   if (what.batch->held)
-    held_.push_back({what, refused});
+    held_.push_back({what, refused_at});
   else
     again_.push_back(what);
   what.each([](transfer& t, std::uint64_t) { ++t.queued; });
@@ -137,9 +137,17 @@ void work_queue::refused_together(const slot_state& slot, const ended_slice& e) 
         ++one.item; // a stopped one may not know its range any more
       ask_for_keys(slot, one);
     }
+    if (e.end == wr_end::no_reach) {
+      auto all = e.what;
+      memory_refused(all, reach::side::ours, slot.local_device);
+    }
     split(e.what);
   }
   drop_hold(e.what.record);
+}
+
+refusal_budget::source work_queue::source_of(const batch_state& batch, const transfer& item) {
+  return {batch.locals[item.local_buffer]->id, batch.target().ranges[item.remote_buffer].id};
 }
 
 /// The transfer fails. Of a source whose requests are refused again and again nothing is posted for a while:
@@ -170,6 +178,7 @@ void work_queue::end_barred() {
 
 /// The account of a WR that has ended. What is to be done about its slice is follow_up()'s.
 void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_slice& e) noexcept {
+  tried(slot, e.what, false);
   --slot.out;
   slot.out_bytes -= e.what.length;
   // Packets of this WR may still be under way to the peer, and its QP there may accept them.
@@ -188,11 +197,13 @@ void work_queue::end_wr(slot_state& slot, std::uint16_t generation, const ended_
 /// If it throws, the slice was not queued again and its hold was not dropped.
 void work_queue::follow_up(const slot_state& slot, const ended_slice& e) {
   const bool at_fault = e.end == wr_end::fault && e.what.faults + 1 >= most_faults;
-  if (e.what.more > 0 && (e.end == wr_end::refused || e.end == wr_end::no_access || at_fault))
+  if (e.what.more > 0 &&
+      (e.end == wr_end::refused || e.end == wr_end::no_access || e.end == wr_end::no_reach || at_fault))
     return refused_together(slot, e);
   switch (e.end) {
   case wr_end::success:
     count_success(slot, e.what);
+    reached(slot, e.what);
     drop_hold(e.what.record);
     break;
   case wr_end::refused:
@@ -206,6 +217,7 @@ void work_queue::follow_up(const slot_state& slot, const ended_slice& e) {
     requeue(again); // not if its transfer was stopped
     break;
   }
+  case wr_end::no_reach: no_reach(slot, e.what); break;
   case wr_end::no_access: access_refused(slot, e.what); break;
   case wr_end::flushed:
   case wr_end::error:
@@ -238,6 +250,7 @@ void work_queue::ended(const chunk& what, base::time_point now) {
   now_ = now;
   auto& slot = slots_.at(what.slot);
   std::uint64_t bytes = 0;
+  bool has_tried = false;
   std::exception_ptr failure;
   for (std::size_t i = 0; i < what.count; ++i) {
     const auto& e = what.slices[i];
@@ -250,6 +263,13 @@ void work_queue::ended(const chunk& what, base::time_point now) {
       failure = std::current_exception();
     }
     bytes += e.end == wr_end::success ? e.what.length : 0;
+    has_tried = has_tried || e.what.tries != 0;
+  }
+  try {
+    if (has_tried)
+      keys_made(); // the next may try, or all may go
+  } catch (...) {
+    failure = std::current_exception();
   }
   sweep();
   for (std::size_t i = 0; i < what.count; ++i)

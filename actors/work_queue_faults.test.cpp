@@ -120,6 +120,8 @@ private:
   void batch_ended(const std::shared_ptr<batch_state>&) noexcept override { ++ended_; }
   void keys_refused() override { asked_ = true; }
   void source_barred(const refusal_budget::source&, base::time_point) override {}
+  void pair_avoided(const reach::pair&, base::time_point) override {}
+  void pair_works(const reach::pair&) override {}
 
   template <class Call>
   bool attempt(Call&& call) {

@@ -26,7 +26,7 @@ bool work_queue::aim(slice& what, const slot_state& slot) noexcept {
 bool work_queue::can_carry(const slice& what, std::uint16_t avoid) const noexcept {
   return std::any_of(slots_.begin(), slots_.end(), [&](const slot_state& s) {
     auto aimed = what;
-    return s.usable && s.local_device != avoid && aim(aimed, s);
+    return s.usable && s.local_device != avoid && may_carry(aimed, s);
   });
 }
 
@@ -70,7 +70,7 @@ void work_queue::access_refused(const slot_state& slot, const slice& what) {
   const auto& item = *what.item;
   if (item.stop != transfer_status::pending)
     return drop_hold(what.record); // what it was about may be gone from the peer's memory
-  requeue(what, ask_for_keys(slot, what));
+  requeue(what, ask_for_keys(slot, what) ? slot.peer_device : slice::no_device);
 }
 
 /// True if the key that was refused is the one that is known.
@@ -126,17 +126,14 @@ std::size_t work_queue::refreshed(const std::shared_ptr<const remote_memory>& no
     }
     b->retarget(now);
   }
-  for (const auto& h : held_) {
+  for (auto& h : held_) {
     const auto& t = *h.what.item;
-    if (!h.refused || t.stop != transfer_status::pending)
+    if (h.refused_at == slice::no_device || t.stop != transfer_status::pending ||
+        now->ranges[t.remote_buffer].rkey(t.remote + h.what.offset, h.refused_at) != h.what.rkey)
       continue;
-    const auto& range = now->ranges[t.remote_buffer];
-    for (std::size_t device = 0; device < range.devices; ++device)
-      if (range.rkey(t.remote + h.what.offset, device) == h.what.rkey) {
-        request_refused(*h.what.batch, *h.what.item);
-        --going_on;
-        break;
-      }
+    memory_refused(h.what, reach::side::peers, h.refused_at);
+    if (give_up_where_refused(h.what))
+      --going_on;
   }
   release_held();
   return going_on;
@@ -161,6 +158,8 @@ bool has_new_keys(const remote_memory& was, const remote_memory& is) {
 
 void work_queue::published(const std::shared_ptr<const remote_memory>& now) {
   const auto before = std::exchange(latest_, now);
+  if (before && before->owner != now->owner)
+    reach_.forget(reach::side::peers);
   if (!before || before->owner != now->owner || !has_new_keys(*before, *now))
     return;
   rekeyed_ = now;

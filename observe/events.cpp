@@ -28,6 +28,8 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::notice_lost: return "notice lost";
   case event_kind::notice_received: return "notice received";
   case event_kind::barred: return "barred";
+  case event_kind::memory_avoided: return "memory avoided";
+  case event_kind::memory_reached: return "memory reached";
   case event_kind::device_lost: return "device lost";
   case event_kind::device_opened: return "device opened";
   case event_kind::internal_fault: return "internal fault";

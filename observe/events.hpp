@@ -40,9 +40,12 @@ enum class event_kind : std::uint8_t {
   keys_refreshed,   ///< the peer refused a key and its published memory was read again; value = transfers
                     ///< that go on. Of a node: a buffer has got regions on a device that was without
   address_chosen,   ///< which GID a device or an endpoint sends from, and why; value = its index
-  barred,        ///< a source of refused requests gets no more of them posted for a while; value = refusals
-  device_lost,   ///< a device is gone with all that was made of it; it is opened again
-  device_opened, ///< and there it is; value = attempts, detail = these, and how long it was away
+  barred,         ///< a source of refused requests gets no more of them posted for a while; value = refusals
+  memory_avoided, ///< a device does not reach some memory: the two are avoided for a while; value = ms until
+                  ///< a request tries them again
+  memory_reached, ///< such a request succeeded
+  device_lost,    ///< a device is gone with all that was made of it; it is opened again
+  device_opened,  ///< and there it is; value = attempts, detail = these, and how long it was away
   internal_fault,
 };
 const char* to_string(event_kind kind) noexcept;

@@ -62,6 +62,8 @@ base::expected<void> validate(const options& o) {
            within_ms("port_poll_ms", o.port_poll, 1ms, 60s),
            within_ms("device_poll_ms", o.device_poll, 10ms, 3600s),
            within_ms("rebuild_backoff_max_ms", o.rebuild_backoff_max, 1ms, 600s),
+           within_ms("reach_retry_ms", o.reach_retry, 1ms, 600s),
+           within_ms("reach_retry_max_ms", o.reach_retry_max, 1ms, 3600s),
            within_ms("connect_deadline_ms", o.connect_deadline, 10ms, 600s),
            within_ms("reconnect_window_ms", o.reconnect_window, 1ms, 600s),
            within_ms("stuck_after_ms", o.stuck_after, 1ms, base::duration::max()),

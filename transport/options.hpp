@@ -76,6 +76,9 @@ struct options {
   base::duration port_poll = std::chrono::milliseconds{100};
   base::duration device_poll = std::chrono::milliseconds{2000};
   base::duration rebuild_backoff_max = std::chrono::milliseconds{500};
+  base::duration reach_retry =
+      std::chrono::seconds{1}; ///< before memory is tried again on a device that did not reach it
+  base::duration reach_retry_max = std::chrono::seconds{60};
   base::duration connect_deadline =
       std::chrono::milliseconds{1500}; ///< of one attempt: verbs calls, peer's answer, probe
   base::duration reconnect_window =

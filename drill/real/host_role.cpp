@@ -64,6 +64,8 @@ options options_of(const host_wishes& w, const host_spec& h, const std::shared_p
   o.device_poll = c.device_poll;
   o.spare_devices = c.spare_devices;
   o.rebuild_backoff_max = c.rebuild_backoff_max;
+  o.reach_retry = c.reach_retry;
+  o.reach_retry_max = c.reach_retry_max;
   o.connect_deadline = c.connect_deadline;
   o.reconnect_window = c.reconnect_window;
   o.stuck_after = c.stuck_after;

@@ -36,6 +36,8 @@ actors::settings settings_of(const options& o) {
   s.only_devices = o.devices;
   s.spare_devices = o.spare_devices;
   s.rebuild_backoff_max = o.rebuild_backoff_max;
+  s.reach_retry = o.reach_retry;
+  s.reach_retry_max = o.reach_retry_max;
   s.connect_deadline = o.connect_deadline;
   s.reconnect_window = o.reconnect_window;
   s.stuck_after = o.stuck_after;

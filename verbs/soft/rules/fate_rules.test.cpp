@@ -59,6 +59,37 @@ TEST_CASE("a work request ends with the status that a rule says, and nothing lan
   }
 }
 
+TEST_CASE("a device that cannot reach some memory fails what names it, at either end, and nothing else") {
+  ruled_rig rig;
+  const auto writes = [&](const memory_region& from, std::uint32_t rkey) {
+    ibv_sge sge{reinterpret_cast<std::uintptr_t>(rig.a->memory), 64, from.lkey()};
+    ibv_send_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_RDMA_WRITE;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.wr.rdma.remote_addr = reinterpret_cast<std::uintptr_t>(rig.b->memory);
+    wr.wr.rdma.rkey = rkey;
+    REQUIRE(rig.a->post({&wr, 1}) == 0);
+    rig.run_for(1ms);
+    return rig.a->poll().at(0).status;
+  };
+  constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  const auto ours = memory_region::reg(rig.a->pd, rig.a->memory, 8192, access);
+  const auto theirs = memory_region::reg(rig.b->pd, rig.b->memory, 12288, access);
+  REQUIRE((ours && theirs));
+  SUBCASE("the requester's") {
+    rig.rule("dev=a region=8192 do=status:LOC_PROT_ERR");
+    CHECK(writes(rig.a->mr, theirs->rkey()) == IBV_WC_SUCCESS);
+    CHECK(writes(*ours, rig.b->mr.rkey()) == IBV_WC_LOC_PROT_ERR);
+  }
+  SUBCASE("the responder's") {
+    rig.rule("dev=a peer=b peer_region=12288 do=status:REM_ACCESS_ERR");
+    CHECK(writes(*ours, rig.b->mr.rkey()) == IBV_WC_SUCCESS);
+    CHECK(writes(*ours, theirs->rkey()) == IBV_WC_REM_ACCESS_ERR);
+  }
+}
+
 TEST_CASE(
     "work that a rule hangs never completes, flushes in ERR when it is soft, and frees its place in RESET") {
   for (const bool is_hard : {false, true}) {

@@ -10,6 +10,18 @@
 
 namespace actor_rdma::verbs::soft {
 
+namespace {
+
+/// Of the region that lives under a local or a remote key.
+std::uint64_t region_length(const layout::tables& t, std::uint32_t key, bool is_remote) noexcept {
+  const auto& mr = t.mrs[index_of_key(t, key)];
+  const auto state = mr.state.load(std::memory_order_relaxed);
+  const auto its = is_remote ? static_cast<std::uint32_t>(state) : mr.lkey.load(std::memory_order_relaxed);
+  return state != 0 && its == key ? mr.length.load(std::memory_order_relaxed) : 0;
+}
+
+} // namespace
+
 wr_facts soft_qp::facts_of(std::uint64_t wr) noexcept {
   const auto& slot = ring_[wr];
   wr_facts f;
@@ -21,6 +33,11 @@ wr_facts soft_qp::facts_of(std::uint64_t wr) noexcept {
                         : work_op::write;
   f.peer_device = entry().dest_device.load(std::memory_order_relaxed);
   f.peer_qp = entry().dest_qpn.load(std::memory_order_relaxed);
+  const auto& t = context_.rt().tables();
+  if (!slot.is_inline && slot.num_sge > 0)
+    f.region = region_length(t, slot.sge[0].lkey, false);
+  if (!is_send)
+    f.peer_region = region_length(t, slot.rkey, true);
   f.work = {slot.wr_id, slot.remote_addr, slot.length};
   return f;
 }

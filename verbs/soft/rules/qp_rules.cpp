@@ -56,6 +56,8 @@ void qp_rules::ask(const wr_facts& what, nanos now, bool is_answer, std::uint32_
   facts.responder_qp = what.peer_qp;
   facts.op = what.op;
   facts.bytes = what.work.length;
+  facts.region = what.region;
+  facts.peer_region = what.peer_region;
   facts.is_answer = is_answer;
   for (const auto& r : rules_) {
     if ((actions >> static_cast<int>(r.what.action) & 1) == 0 || !matches(r.what, facts) ||

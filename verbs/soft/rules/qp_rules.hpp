@@ -43,6 +43,8 @@ struct wr_facts {
   work_op op = work_op::write;
   std::uint32_t peer_device = UINT32_MAX;
   std::uint32_t peer_qp = 0;
+  std::uint64_t region = 0; ///< length of the memory region; 0: none
+  std::uint64_t peer_region = 0;
   logged_work work{};
 };
 

@@ -86,6 +86,13 @@ enum class verb : std::uint8_t {
   count
 };
 
+/// From `least` to `most` bytes, both included.
+struct size_range {
+  std::uint64_t least = 0;
+  std::uint64_t most = UINT64_MAX;
+  [[nodiscard]] bool holds(std::uint64_t n) const noexcept { return n >= least && n <= most; }
+};
+
 struct rule {
   rule_target target = rule_target::work;
   // -- where
@@ -94,8 +101,9 @@ struct rule {
   std::optional<std::uint32_t> qp{}; ///< number; of `device`
   std::uint32_t ops = 0;             ///< bits of work_op; 0: all but recv
   rule_direction direction = rule_direction::request;
-  std::uint64_t bytes_min = 0;
-  std::uint64_t bytes_max = UINT64_MAX;
+  size_range bytes{};
+  size_range region{};           ///< length of the memory region of `device` that the request names
+  size_range peer_region{};      ///< of the peer's
   std::uint64_t verbs = 0;       ///< bits of verb
   std::uint32_t states_to = 0;   ///< modify_qp: bits of ibv_qp_state; 0: any
   std::uint32_t states_from = 0; ///< likewise
@@ -144,7 +152,9 @@ struct work_facts {
   std::uint32_t responder_qp = 0;
   work_op op = work_op::write;
   std::uint64_t bytes = 0;
-  bool is_answer = false; ///< acknowledgement or data of a read, on the way back
+  std::uint64_t region = 0;      ///< length of the requester's memory region; 0: it names none that lives
+  std::uint64_t peer_region = 0; ///< of the responder's
+  bool is_answer = false;        ///< acknowledgement or data of a read, on the way back
 };
 [[nodiscard]] bool matches(const rule& r, const work_facts& facts) noexcept;
 

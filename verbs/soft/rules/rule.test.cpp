@@ -58,8 +58,8 @@ TEST_CASE("a rule line is read key by key") {
   CHECK(r.ops == (1U << static_cast<int>(work_op::write) | 1U << static_cast<int>(work_op::read)));
   CHECK(r.qp == 0x1aU);
   CHECK(r.direction == rule_direction::tx);
-  CHECK(r.bytes_min == 1);
-  CHECK(r.bytes_max == 1024);
+  CHECK(r.bytes.least == 1);
+  CHECK(r.bytes.most == 1024);
   CHECK(r.skip == 2);
   CHECK(r.every == 3);
   CHECK(r.count == 4);
@@ -130,6 +130,9 @@ TEST_CASE("what a rule cannot mean is refused by name, with what is accepted") {
   CHECK(refuses("do=delay:soon", "\"soon\""));
   CHECK(refuses("do=drop:1", "no argument"));
   CHECK(refuses("bytes=9-3 do=drop", "bytes=9-3"));
+  CHECK(refuses("region=9-3 do=drop", "region=9-3 is empty: say region=LOW-HIGH"));
+  CHECK(refuses("peer_region=all do=drop", "peer_region=\"all\" is no number"));
+  CHECK(refuses("region=4096 verb=reg_mr do=errno:EIO", "\"region\" does not go with a rule about verbs"));
   CHECK(refuses("chance=2 do=drop", "chance"));
   CHECK(refuses("after_ms=-1 do=drop", "after_ms"));
   CHECK(refuses("do=hold_cqe:2ms,lonely", "\"lonely\""));
@@ -204,6 +207,20 @@ TEST_CASE("a direction is seen from the rule's device") {
   CHECK(both("op=read") == std::pair{false, false});
   CHECK(both("bytes=4096") == std::pair{true, false});
   CHECK(both("bytes=4097-") == std::pair{false, false});
+}
+
+TEST_CASE("a rule about memory means the region at its own device, and that at the other end") {
+  auto f = write_from_a();
+  f.region = 8192;
+  f.peer_region = 65536;
+  CHECK(matches(read("dev=a region=8192 do=drop"), f));
+  CHECK(!matches(read("dev=a region=65536 do=drop"), f));
+  CHECK(matches(read("dev=a peer_region=65536 do=drop"), f));
+  CHECK(!matches(read("dev=a region=8192 peer_region=1-8192 do=drop"), f));
+  CHECK(matches(read("dev=b dir=rx region=65536 peer_region=8192 do=drop"), f));
+  CHECK(!matches(read("dev=b dir=rx region=8192 do=drop"), f));
+  f.region = 0; // inline data
+  CHECK(!matches(read("dev=a region=1- do=drop"), f));
 }
 
 TEST_CASE("receives match only rules that speak of them") {

@@ -29,19 +29,19 @@ bool names_device(std::string_view pattern, std::string_view full_name) noexcept
 }
 
 bool matches(const rule& r, const work_facts& f) noexcept {
-  if (r.target != rule_target::work || f.bytes < r.bytes_min || f.bytes > r.bytes_max ||
+  if (r.target != rule_target::work || !r.bytes.holds(f.bytes) ||
       ((r.ops == 0 ? all_but_recv : r.ops) & 1U << static_cast<int>(f.op)) == 0)
     return false;
   const bool from_requester =
       f.is_answer ? r.direction == rule_direction::ack || r.direction == rule_direction::rx
                   : r.direction == rule_direction::request || r.direction == rule_direction::tx;
   if (from_requester && names_device(r.device, f.requester) && names_device(r.peer, f.responder) &&
-      (!r.qp || *r.qp == f.requester_qp))
+      (!r.qp || *r.qp == f.requester_qp) && r.region.holds(f.region) && r.peer_region.holds(f.peer_region))
     return true;
   const bool from_responder =
       f.is_answer ? r.direction == rule_direction::tx : r.direction == rule_direction::rx;
   return from_responder && names_device(r.device, f.responder) && names_device(r.peer, f.requester) &&
-         (!r.qp || *r.qp == f.responder_qp);
+         (!r.qp || *r.qp == f.responder_qp) && r.region.holds(f.peer_region) && r.peer_region.holds(f.region);
 }
 
 bool matches(const rule& r, const verb_facts& f) noexcept {

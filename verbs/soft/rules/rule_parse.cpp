@@ -117,23 +117,23 @@ done read_direction(rule& r, std::string_view value) {
 }
 
 /// "0", "1-1024", "1025-".
-done read_bytes(rule& r, std::string_view value) {
+done read_range(size_range& to, const char* key, std::string_view value) {
   const auto dash = value.find('-');
-  const auto low = parse_number("bytes", value.substr(0, dash));
+  const auto low = parse_number(key, value.substr(0, dash));
   if (!low)
     return base::fail(low.error());
-  r.bytes_min = r.bytes_max = *low;
+  to = {*low, *low};
   if (dash == std::string_view::npos)
     return {};
-  r.bytes_max = UINT64_MAX;
+  to.most = UINT64_MAX;
   if (dash + 1 == value.size())
     return {};
-  const auto high = parse_number("bytes", value.substr(dash + 1));
+  const auto high = parse_number(key, value.substr(dash + 1));
   if (!high)
     return base::fail(high.error());
   if (*high < *low)
-    return refuse("bytes=" + std::string{value} + " is empty: say bytes=LOW-HIGH");
-  r.bytes_max = *high;
+    return refuse(std::string{key} + "=" + std::string{value} + " is empty: say " + key + "=LOW-HIGH");
+  to.most = *high;
   return {};
 }
 
@@ -182,14 +182,17 @@ constexpr std::uint32_t on_event = 1U << static_cast<int>(rule_target::event);
 constexpr std::uint32_t on_timer = 1U << static_cast<int>(rule_target::timer);
 constexpr std::uint32_t counted = on_work | on_verb | on_event;
 
-constexpr std::array<key_reader, 18> keys{{
+constexpr std::array<key_reader, 20> keys{{
     {"dev", [](rule& r, std::string_view v) { return read_device(r.device, "dev", v); }, counted | on_timer},
     {"peer", [](rule& r, std::string_view v) { return read_device(r.peer, "peer", v); }, on_work},
     {"qp", read_qp, counted | on_timer},
     {"op", [](rule& r, std::string_view v) { return read_bits(r.ops, op_words(), "operation", "", v); },
      on_work},
     {"dir", read_direction, on_work},
-    {"bytes", read_bytes, on_work},
+    {"bytes", [](rule& r, std::string_view v) { return read_range(r.bytes, "bytes", v); }, on_work},
+    {"region", [](rule& r, std::string_view v) { return read_range(r.region, "region", v); }, on_work},
+    {"peer_region", [](rule& r, std::string_view v) { return read_range(r.peer_region, "peer_region", v); },
+     on_work},
     {"verb", read_verbs, on_verb},
     {"state",
      [](rule& r, std::string_view v) {
