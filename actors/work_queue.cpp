@@ -169,7 +169,8 @@ void work_queue::split(const slice& what) {
   }
 }
 
-/// The slot with the least expected finish time of `bytes` more; none when every usable one is full.
+/// The slot with the least expected finish time of `bytes` more, or the one on which what comes next is due
+/// to be tried again: it may be one that hardly gets anything. None when every usable one is full.
 work_queue::slot_state* work_queue::choose(std::uint64_t bytes, std::uint16_t avoid) {
   bool any = false;
   auto* const slot = choose_among(false, bytes, avoid, any);
@@ -183,6 +184,17 @@ work_queue::slot_state* work_queue::choose_among(bool spare, std::uint64_t bytes
   double best_finish = std::numeric_limits<double>::max();
   const auto n = slots_.size();
   const auto usual = usual_rate();
+  slice next;
+  if (reach_.knows_any() && !again_.empty())
+    next = again_.front();
+  for (auto i = fresh_; reach_.knows_any() && next.item == nullptr && i < batches_.size(); ++i)
+    for (auto& t : batches_[i]->transfers().subspan(batches_[i]->next))
+      if (!batches_[i]->held && t.stop == transfer_status::pending && t.cut < t.length) {
+        next.batch = batches_[i].get();
+        next.item = &t;
+        next.offset = t.cut;
+        break;
+      }
   for (std::size_t k = 0; k < n; ++k) {
     auto& s = slots_[(turn_ + k) % n];
     if (!s.usable || s.passed || s.local_device == avoid || s.is_spare != spare)
@@ -192,7 +204,8 @@ work_queue::slot_state* work_queue::choose_among(bool spare, std::uint64_t bytes
       continue;
     const auto& path = paths_[s.path];
     const bool is_slow = path.rate > 0 && path.rate < clearly_slower * usual;
-    const auto finish = static_cast<double>(path.load + bytes) / (is_slow ? path.rate : usual);
+    const bool is_due = next.item != nullptr && route_of(next, s) == route::open && next.tries != 0;
+    const auto finish = is_due ? 0 : static_cast<double>(path.load + bytes) / (is_slow ? path.rate : usual);
     if (finish < best_finish ||
         (finish <= best_finish && s.path == best->path && s.out_bytes < best->out_bytes)) {
       best_finish = finish;

@@ -181,6 +181,28 @@ TEST_CASE("E-16: the pair is tried again by one slice, later each time, and used
   CHECK(f.posted[3] > 1);
 }
 
+TEST_CASE("E-16: a pair that may be tried again is, also if its rail is the last that would get anything") {
+  fixture f;
+  f.verdict = no_way_3_to_1;
+  f.submit({2000}, 1);
+  f.run();
+  f.verdict = [](slot_id, const slice&) { return wr_end::success; };
+  f.submit({400}, 0);
+  chunk busy; // its rail is the fullest
+  while (f.queue.pull(busy, f.now) && busy.slot != 3) {
+    f.queue.ended(busy, f.now += 1us);
+    busy.clear();
+  }
+  REQUIRE(busy.slot == 3);
+  f.now = f.retry_at;
+  f.posted.clear();
+  f.submit({100}, 1);
+  f.run();
+  CHECK(f.posted[3] == 1);
+  CHECK(f.works.size() == 1);
+  f.queue.ended(busy, f.now);
+}
+
 TEST_CASE("E-16: memory of the peer that one of its devices does not reach goes by the others") {
   fixture f;
   f.verdict = [](slot_id slot, const slice& s) {
