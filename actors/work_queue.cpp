@@ -25,6 +25,10 @@ constexpr base::duration remeasure_after = std::chrono::milliseconds{500};
 
 } // namespace
 
+refusal_budget::source work_queue::source_of(const batch_state& batch, const transfer& item) {
+  return {batch.locals[item.local_buffer]->id, batch.target().ranges[item.remote_buffer].id};
+}
+
 slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail,
                              bool is_spare) {
   slot_state s;

@@ -146,10 +146,6 @@ void work_queue::refused_together(const slot_state& slot, const ended_slice& e) 
   drop_hold(e.what.record);
 }
 
-refusal_budget::source work_queue::source_of(const batch_state& batch, const transfer& item) {
-  return {batch.locals[item.local_buffer]->id, batch.target().ranges[item.remote_buffer].id};
-}
-
 /// The transfer fails. Of a source whose requests are refused again and again nothing is posted for a while:
 /// each refusal costs a QP, and what was posted on it beside.
 void work_queue::request_refused(const batch_state& batch, transfer& item) {

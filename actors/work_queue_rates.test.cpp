@@ -68,6 +68,8 @@ public:
   void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
   void keys_refused() override {}
   void source_barred(const refusal_budget::source&, base::time_point) override {}
+  void pair_avoided(const reach::pair&, base::time_point) override {}
+  void pair_works(const reach::pair&) override {}
 
   settings config;
   work_queue queue{config, *this};
