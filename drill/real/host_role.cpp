@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -64,14 +65,11 @@ options options_of(const host_wishes& w, const host_spec& h, const std::shared_p
   o.device_poll = c.device_poll;
   o.spare_devices = c.spare_devices;
   o.rebuild_backoff_max = c.rebuild_backoff_max;
-  o.reach_retry = c.reach_retry;
-  o.reach_retry_max = c.reach_retry_max;
+  std::tie(o.reach_retry, o.reach_retry_max) = std::tie(c.reach_retry, c.reach_retry_max);
   o.connect_deadline = c.connect_deadline;
   o.reconnect_window = c.reconnect_window;
   o.stuck_after = c.stuck_after;
-  o.qp_timeout = c.qp_timeout;
-  o.retry_count = c.retry_count;
-  o.read_depth = c.read_depth;
+  std::tie(o.qp_timeout, o.retry_count, o.read_depth) = std::tie(c.qp_timeout, c.retry_count, c.read_depth);
   o.gid_index = c.gid_index;
   o.events = std::make_shared<event_reporter>(out);
   return o;
