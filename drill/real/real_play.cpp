@@ -266,9 +266,10 @@ real_play::counters real_play::count() {
   return all;
 }
 
-void real_play::sample_bytes() {
+/// `as_of` is the time that was asked for, which is not quite when its turn comes.
+void real_play::sample_bytes(base::duration as_of) {
   for (const auto& d : stage_.fabric().devices())
-    facts_.bytes.push_back({now(), d.name, d.bytes_sent});
+    facts_.bytes.push_back({as_of, d.name, d.bytes_sent});
 }
 
 // -- the main part --------------------------------------------------------------------------------

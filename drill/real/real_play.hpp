@@ -74,7 +74,7 @@ private:
   void end_fault(const fault_spec& what, base::time_point since);
   void do_fault(const fault_spec& what, bool undo);
   void batch_ended();
-  void sample_bytes();
+  void sample_bytes(base::duration as_of);
   counters count();
   bool main_part();
   void look_at_memory();

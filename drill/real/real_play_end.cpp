@@ -164,7 +164,7 @@ bool real_play::come_to_rest() {
   if (!failure_.empty())
     return give_up(failure_);
   each_flow([](real_flow& f) { f.look_again(); });
-  sample_bytes();
+  sample_bytes(now());
   return true;
 }
 

@@ -20,10 +20,10 @@ constexpr auto start_look = 5ms;
 void real_play::plan() {
   for (auto& f : flows_)
     loop_.at(zero_ + f.spec().start, [&f] { f.begin(); });
-  sample_bytes();
+  sample_bytes({});
   for (const auto t : sample_times(what_))
     if (t.count() > 0)
-      loop_.at(zero_ + t, [this] { sample_bytes(); });
+      loop_.at(zero_ + t, [this, t] { sample_bytes(t); });
   const auto at_once = agenda_.plan(random_, [&](base::duration due, const fault_spec& f) {
     loop_.at(zero_ + due, [this, &f, due] { begin_fault(f, zero_ + due); });
   });

@@ -267,9 +267,10 @@ play::counters play::count() {
   return all;
 }
 
-void play::sample_bytes() {
+/// `as_of` is the time that was asked for, which is not quite when its turn comes.
+void play::sample_bytes(base::duration as_of) {
   for (const auto& d : stage_.cluster().fabric().devices())
-    facts_.bytes.push_back({now(), d.name, d.bytes_sent});
+    facts_.bytes.push_back({as_of, d.name, d.bytes_sent});
 }
 
 // -- faults ---------------------------------------------------------------------------------------
@@ -278,10 +279,10 @@ void play::plan() {
   auto& world = stage_.cluster().world();
   for (auto& f : flows_)
     world.at(zero_ + f.spec().start, [&f] { f.begin(); });
-  sample_bytes();
+  sample_bytes({});
   for (const auto t : sample_times(what_))
     if (t.count() > 0)
-      world.at(zero_ + t, [this] { sample_bytes(); });
+      world.at(zero_ + t, [this, t] { sample_bytes(t); });
   std::set<std::string> hosts;
   for (const auto& f : what_.faults) {
     for (const auto& h : {f.host, f.from, f.to, f.device.substr(0, f.device.find('/'))})

@@ -54,7 +54,7 @@ private:
   void begin_fault(const fault_spec& what);
   void do_fault(const fault_spec& what, bool undo);
   void batch_ended();
-  void sample_bytes();
+  void sample_bytes(base::duration as_of);
   counters count();
   bool main_part();
   void watch_rails();

@@ -138,7 +138,7 @@ bool play::come_to_rest() {
   for (auto* flows : {&flows_, &after_flows_})
     for (auto& f : *flows)
       f.look_again();
-  sample_bytes();
+  sample_bytes(now());
   return true;
 }
 

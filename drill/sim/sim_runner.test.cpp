@@ -9,6 +9,7 @@
 #include "drill/sim/cluster.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,6 +19,7 @@
 
 using namespace actor_rdma;
 using namespace actor_rdma::drill;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -217,4 +219,17 @@ TEST_CASE(
                                             "8: the process on b runs",
                                             "0 over: the process on b is another one now"});
   CHECK(v.void_faults == std::map<std::size_t, std::uint64_t>{{3, 1}, {4, 1}, {5, 1}, {7, 1}, {8, 1}});
+}
+
+TEST_CASE("bytes are counted as of the time that was asked for, whenever its turn comes") {
+  const auto s = parsed(R"("hosts": [{ "name": "a" }, { "name": "b" }],
+  "traffic": [{ "from": "a", "to": "b", "sizes": ["4K"], "batch": 4, "depth": 8, "repeat_until_ms": 3 }],
+  "expect": [{ "kind": "device_bytes", "device": "a/soft0", "after_ms": 1, "before_ms": 2, "at_least": 1 }])");
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    const auto facts = play(s, seed);
+    for (const auto at : {1ms, 2ms})
+      CHECK(std::any_of(facts.bytes.begin(), facts.bytes.end(), [&](const auto& b) { return b.at == at; }));
+    CHECK(judge(s, facts).status == exit_good);
+  }
 }
