@@ -165,8 +165,9 @@ private:
   base::duration lost_at_probe_{};
   base::time_point suspected_{};
   bool stall_rechecked_ = false;
-  bool rail_answers_ = false; ///< since it is suspect
-  bool aside_ = false;        ///< its bytes are not what the device is busy with
+  bool rail_answers_ = false;          ///< since it is suspect
+  base::duration silence_at_answer_{}; ///< when it first did
+  bool aside_ = false;                 ///< its bytes are not what the device is busy with
   drain_rate drains_;
   std::uint32_t patience_ = 1;    ///< times the stall limit; doubles with each fence for silence
   std::uint32_t works_since_ = 0; ///< completions since then

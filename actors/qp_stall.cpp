@@ -114,6 +114,7 @@ void qp::handle(qp_rail_answers&) {
   if (machine_.state() != qp_state::paused || !paused_.stalled)
     return;
   if (!std::exchange(rail_answers_, true)) {
+    silence_at_answer_ = silence();
     reissued_upto_ = ledger_.next() - ledger_.outstanding();
     reissue(offer_to::declined);
   }
@@ -123,10 +124,12 @@ void qp::handle(qp_rail_answers&) {
 /// A fence costs both ends a QP and what was under way on it, so its reason must be better than that of a
 /// suspicion: the silence is longer than what is under way explains by what is known now (others went on
 /// meanwhile, and how fast), and than the device needs to send a lost packet again, which is up to four
-/// time-outs of its (IBA, local ACK timeout).
+/// time-outs of its (IBA, local ACK timeout). That its rail answers is no reason at once: both may have been
+/// held up by the same, and its own WRs be the next to end.
 base::duration qp::silence_until_hung() const noexcept {
   const base::duration ack_timeout{4096LL << config_.qp_timeout};
-  return std::max(stall_limit(), std::min(4 * ack_timeout, config_.path_fence)) - silence();
+  const auto since_answer = rail_answers_ ? silence_at_answer_ + config_.stall_floor : base::duration::zero();
+  return std::max({stall_limit(), std::min(4 * ack_timeout, config_.path_fence), since_answer}) - silence();
 }
 
 breaker::silence qp::silence_of_peer() const noexcept {
