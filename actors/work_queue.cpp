@@ -112,6 +112,18 @@ std::size_t work_queue::waiting_upto(std::size_t enough) const noexcept {
   return std::min(n, enough);
 }
 
+/// About as much as the next slice has. With more than there is in it a rail that is not the fastest would be
+/// left out of what is small.
+std::uint64_t work_queue::next_bytes() const noexcept {
+  if (!again_.empty())
+    return again_.front().length;
+  for (auto i = fresh_; i < batches_.size(); ++i)
+    if (const auto& b = *batches_[i]; !b.held && b.next < b.transfers().size())
+      return std::min<std::uint64_t>(config_.slice_bytes,
+                                     b.transfers()[b.next].length - b.transfers()[b.next].cut);
+  return config_.slice_bytes;
+}
+
 /// What a rail that was not measured yet is taken for: as fast as the best of the others.
 double work_queue::usual_rate() const noexcept {
   double best = 0;
@@ -341,9 +353,10 @@ bool work_queue::pull(chunk& out, base::time_point now) {
   if (again_.empty() && fresh_ >= batches_.size())
     return false;
   for (;;) {
-    auto* slot = choose(config_.slice_bytes, again_.empty() ? slice::no_device : again_.front().avoid);
+    const auto bytes = next_bytes();
+    auto* slot = choose(bytes, again_.empty() ? slice::no_device : again_.front().avoid);
     if (slot == nullptr)
-      slot = choose(config_.slice_bytes, slice::no_device);
+      slot = choose(bytes, slice::no_device);
     if (slot == nullptr)
       break;
     passed_ = false;

@@ -192,6 +192,7 @@ private:
   void touch(batch_state& batch) noexcept;
   void settle() noexcept;
   double usual_rate() const noexcept;
+  std::uint64_t next_bytes() const noexcept;
   bool has_work_out(std::size_t path) const noexcept;
   void measure(std::size_t path, std::uint64_t bytes, base::time_point now) noexcept;
   std::size_t waiting_upto(std::size_t enough) const noexcept;

@@ -109,3 +109,14 @@ TEST_CASE("a rail that was measured slow and gets nothing is tried again after a
   }
   CHECK(given > 100);
 }
+
+TEST_CASE("small slices use a rail that is somewhat slower, however long a slice might be") {
+  two_rails r;
+  r.config.slice_bytes = 10'000; // the transfers have 100 each, and do not adjoin
+  r.each[1] = 18us;
+  std::array<std::size_t, 2> given{};
+  for (int i = 0; i < 50; ++i)
+    given = r.carry(8);
+  CHECK(given[1] >= 2);
+  CHECK(given[1] <= 4);
+}
