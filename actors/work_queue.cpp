@@ -16,8 +16,7 @@ namespace {
 
 /// Before anything was measured every rail is taken to be equally fast.
 constexpr double assumed_rate = 12.5e9;
-/// Of the best rate. Rails that differ by less share the work evenly: else the faster of two that are alike
-/// would have all of a light load, and nobody would know how the other one is.
+/// Of the best rate. Rails that differ by less share evenly: else one of two alike has all of a light load.
 constexpr double clearly_slower = 0.7;
 /// A rail that had no work for so long is not what it was when it was measured: a link that flapped would
 /// otherwise never carry anything again while the others have room.
@@ -112,8 +111,7 @@ std::size_t work_queue::waiting_upto(std::size_t enough) const noexcept {
   return std::min(n, enough);
 }
 
-/// About as much as the next slice has. With more than there is in it a rail that is not the fastest would be
-/// left out of what is small.
+/// About as much as the next slice has: by more, a rail that is not the fastest would be left out.
 std::uint64_t work_queue::next_bytes() const noexcept {
   if (!again_.empty())
     return again_.front().length;
