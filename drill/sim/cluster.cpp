@@ -196,7 +196,7 @@ void machine::deregister(const std::shared_ptr<actors::local_buffer>& what) {
 }
 
 void machine::begin_deregister(const std::shared_ptr<actors::local_buffer>& what,
-                               std::function<void()> done) {
+                               const std::function<void()>& done) {
   engine_->deregister_memory(what, false, deregister_patience, [this, what, done](auto outcome) {
     if (outcome)
       return done();

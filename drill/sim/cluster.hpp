@@ -73,7 +73,7 @@ public:
                std::function<void(base::expected<std::shared_ptr<actors::local_buffer>>)> done);
   /// Deregisters, and tries again for as long as it takes. `done` once, or never if the process is gone
   /// first.
-  void begin_deregister(const std::shared_ptr<actors::local_buffer>& what, std::function<void()> done);
+  void begin_deregister(const std::shared_ptr<actors::local_buffer>& what, const std::function<void()>& done);
   void begin_connect(const machine& peer, std::function<void(base::expected<actors::peer_ref>)> done);
 
   std::size_t count(observe::event_kind kind) const;
