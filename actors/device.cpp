@@ -3,6 +3,7 @@
 #include "actors/device.hpp"
 
 #include "actors/device_port.hpp"
+#include "actors/port_path.hpp"
 #include "actors/qp.hpp"
 #include "actors/qp_connect.hpp"
 
@@ -21,6 +22,8 @@ device::device(lane_env& env, const settings& config, observer& watch, std::uint
       opening_(1), name_(recipe_.name), machine_(device_state::rebuilding, env.now()),
       breaker_(config.breaker_hold) {
   address_.device = name_;
+  address_.link_layer = link_layer();
+  address_.grh = link_layer() != IBV_LINK_LAYER_INFINIBAND || config.ib_grh;
   memory_ready_ = !is_late;
 }
 
@@ -326,7 +329,9 @@ void device::read_port() {
   auto seen = std::make_shared<port_reading>();
   env().run_slow(
       number_,
-      [parts = parts_, seen, depth = config_.read_depth] { *seen = port_reading::take(*parts, depth); },
+      [parts = parts_, seen, depth = config_.read_depth, grh = config_.ib_grh] {
+        *seen = port_reading::take(*parts, depth, grh);
+      },
       [self = shared(this), seen] { self->guarded([&] { self->port_read(*seen); }); });
 }
 
@@ -340,6 +345,10 @@ void device::port_read(const port_reading& seen) {
   if (seen.failure.why != base::reason::none)
     return raise(device_event::read_failed, seen.failure.to_string());
   port_rate_ = seen.bytes_per_second; // width and speed change with the members of a bond
+  if (seen.address.link_layer != link_layer())
+    return raise(device_event::port_down,
+                 fmt::format("the port's link layer is {} now, and the rails were made for {}",
+                             link_layer_text(seen.address.link_layer), link_layer_text(link_layer())));
   if (!seen.up)
     return raise(device_event::port_down, "the port is down");
   gid_wish wish;
@@ -358,7 +367,7 @@ void device::port_read(const port_reading& seen) {
   // The GID is compared by value and by place: QPs name the place.
   if (choice->chosen.gid != address_.gid || choice->chosen.type != address_.gid_type ||
       choice->chosen.index != gid_index_ || seen.address.lid != address_.lid ||
-      seen.address.mtu != address_.mtu)
+      seen.address.mtu != address_.mtu || seen.address.grh != address_.grh)
     return raise(device_event::address_changed,
                  fmt::format("GID {} {}, LID {}, MTU {} became GID {} {}, LID {}, MTU {}", gid_index_,
                              gid_text(address_.gid), address_.lid, address_.mtu, choice->chosen.index,

@@ -44,6 +44,9 @@ public:
   std::uint64_t max_region_bytes() const noexcept { return max_region_bytes_; }
   std::uint64_t probe_addr() const noexcept { return reinterpret_cast<std::uint64_t>(recipe_.probe.get()); }
 
+  /// As in ibv_port_attr. Rails are made for it, and a device that comes back with another one rests.
+  std::uint8_t link_layer() const noexcept { return recipe_.link_layer; }
+
   const device_recipe& recipe() const noexcept { return recipe_; }
   /// What it was made with; only before it is launched.
   std::shared_ptr<open_device> first_opening() const noexcept { return parts_; }

@@ -36,7 +36,14 @@ double lanes_of_width(std::uint8_t active_width) noexcept {
 
 } // namespace
 
-device::port_reading device::port_reading::take(const open_device& dev, std::uint8_t read_depth) {
+std::uint8_t device::port_reading::link_layer_of(const ibv_port_attr& port) noexcept {
+  if (port.link_layer != IBV_LINK_LAYER_UNSPECIFIED)
+    return port.link_layer;
+  return port.lid != 0 ? std::uint8_t{IBV_LINK_LAYER_INFINIBAND} : std::uint8_t{IBV_LINK_LAYER_ETHERNET};
+}
+
+device::port_reading device::port_reading::take(const open_device& dev, std::uint8_t read_depth,
+                                                bool ib_grh) {
   port_reading r;
   const auto port = dev.ctx.query_port(open_device::port_number);
   if (!port) {
@@ -47,6 +54,9 @@ device::port_reading device::port_reading::take(const open_device& dev, std::uin
   r.bytes_per_second = lane_gbit_s(port->active_speed) * lanes_of_width(port->active_width) * 1e9 / 8;
   r.address.device = dev.ctx.name();
   r.address.lid = port->lid;
+  r.address.link_layer = link_layer_of(*port);
+  r.address.grh = r.address.link_layer != IBV_LINK_LAYER_INFINIBAND || ib_grh ||
+                  (port->flags & IBV_QPF_GRH_REQUIRED) != 0;
   r.address.mtu = 128u << static_cast<unsigned>(port->active_mtu);
   r.address.read_depth =
       static_cast<std::uint8_t>(std::min<std::uint32_t>(read_depth, std::max(1u, dev.max_read_depth)));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an endpoint does about addresses: which of ours it tells the peer, and what it rebuilds when one of
 // ours or of the peer's goes or moves. A QP keeps the place in the GID table and the path MTU that it was
-// connected with, and hangs without a word when they are no longer true.
+// connected with, and hangs without a word when they are no longer true. One without a GRH names no GID.
 #include "actors/endpoint.hpp"
+#include "actors/port_path.hpp"
 #include "actors/qp.hpp"
 
 #include <algorithm>
@@ -36,7 +37,8 @@ void endpoint::fence_what_lost_its_address() {
   for (auto& q : members_) {
     if (q.idle || q.gone || q.ending || !q.gid_index)
       continue;
-    const auto now_at = device_->gid_index_of(q.local);
+    const bool names_gid = needs_grh(q.local, q.peer_port);
+    const auto now_at = names_gid ? device_->gid_index_of(q.local) : q.gid_index;
     const auto path_mtu = std::min(q.local.mtu, q.peer_port.mtu);
     if (now_at != q.gid_index)
       fence(q, now_at ? fmt::format("our GID {} moved from index {} to {}", gid_text(q.local.gid),
@@ -58,7 +60,8 @@ void endpoint::peer_moved(const bootstrap::port_address& was, const bootstrap::p
     if (q.idle || q.gone || q.ending || !q.gid_index)
       continue;
     const auto path_mtu = std::min(q.local.mtu, q.peer_port.mtu);
-    if (q.peer_port.gid == was.gid && q.peer_port.gid != is.gid)
+    const bool names_gid = needs_grh(q.local, q.peer_port);
+    if (names_gid && q.peer_port.gid == was.gid && q.peer_port.gid != is.gid)
       fence(q, fmt::format("the peer's GID became {}", gid_text(is.gid)));
     else if (path_mtu > is.mtu)
       fence(q, fmt::format("the peer's MTU is {} now, and the path MTU was {}", is.mtu, path_mtu));

@@ -2,6 +2,8 @@
 // The ranking, attribute by attribute, so that the first one in which two addresses differ is the reason.
 #include "actors/gid_choice.hpp"
 
+#include "actors/port_path.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -13,6 +15,7 @@ namespace actor_rdma::actors {
 
 namespace {
 
+constexpr std::uint8_t infiniband = 0;
 constexpr std::uint8_t roce_v2 = 2;
 
 bool is_mapped(const bootstrap::gid_bytes& g) noexcept {
@@ -37,7 +40,7 @@ struct attribute {
   const char* worse;
 };
 
-constexpr std::array<attribute, 8> ranking{{
+constexpr std::array<attribute, 9> ranking{{
     {[](const gid_candidate& c, const gid_wish&) noexcept { return c.interface_up ? 1 : 0; },
      "its interface is down"},
     {[](const gid_candidate& c, const gid_wish& w) noexcept {
@@ -47,17 +50,23 @@ constexpr std::array<attribute, 8> ranking{{
     {[](const gid_candidate& c, const gid_wish&) noexcept { return c.type == roce_v2 ? 1 : 0; },
      "not RoCE v2"},
     {[](const gid_candidate& c, const gid_wish&) noexcept {
-       return scope_of(c.gid) > gid_scope::link_local ? 1 : 0;
+       return c.type == infiniband || scope_of(c.gid) > gid_scope::link_local ? 1 : 0;
      },
      "link-local"},
+    {[](const gid_candidate& c, const gid_wish&) noexcept {
+       return c.type == infiniband && router_lid(c.gid) != 0 ? 1 : 0;
+     },
+     "routers do not know it"},
     {[](const gid_candidate& c, const gid_wish& w) noexcept {
        return w.present && gid_address{c.gid, c.type} == *w.present ? 1 : 0;
      },
      "the present one is as good"},
-    {[](const gid_candidate& c, const gid_wish&) noexcept { return static_cast<int>(scope_of(c.gid)); },
+    {[](const gid_candidate& c, const gid_wish&) noexcept {
+       return c.type == infiniband ? 0 : static_cast<int>(scope_of(c.gid));
+     },
      "IPv4 goes before global and unique local IPv6"},
     {[](const gid_candidate& c, const gid_wish& w) noexcept {
-       return w.peer ? common_prefix_bits(c.gid, w.peer->gid) : 0;
+       return w.peer && c.type != infiniband ? common_prefix_bits(c.gid, w.peer->gid) : 0;
      },
      "its prefix is less like the peer's"},
     {[](const gid_candidate& c, const gid_wish&) noexcept { return -static_cast<int>(c.index); },
@@ -72,8 +81,9 @@ const attribute& first_difference(const gid_candidate& a, const gid_candidate& b
 }
 
 std::string describe(const gid_candidate& c, const gid_wish& w) {
-  auto text = fmt::format("GID {} {}: {}, {}", c.index, gid_text(c.gid), type_text(c.type),
-                          to_string(scope_of(c.gid)));
+  auto text = fmt::format("GID {} {}: {}", c.index, gid_text(c.gid), type_text(c.type));
+  if (c.type != infiniband) // there the prefix is the subnet's, and link-local is what most have
+    text += fmt::format(", {}", to_string(scope_of(c.gid)));
   if (c.interface_index != 0)
     text += fmt::format(", interface {} {}", c.interface_index, c.interface_up ? "up" : "down");
   if (w.peer)
@@ -119,8 +129,8 @@ bool can_reach(const gid_candidate& ours, const gid_address& peer) noexcept {
   const auto theirs = scope_of(peer.gid);
   if (ours.type != peer.type || mine == gid_scope::useless || theirs == gid_scope::useless)
     return false;
-  if (ours.type == 0)
-    return true; // InfiniBand: the LID decides
+  if (ours.type == infiniband)
+    return true; // the LID decides
   return is_mapped(ours.gid) == is_mapped(peer.gid) &&
          (mine == gid_scope::link_local) == (theirs == gid_scope::link_local);
 }

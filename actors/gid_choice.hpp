@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which address of a port's GID table our QPs send from. A port has several: RoCE v1 and v2 of each IP
 // address and of the link-local one, in an order that differs between vendors and moves when addresses come
-// and go. A wrong choice shows late, as a connection that never comes up. Pure: the table goes in, the choice
-// and its reasons come out.
+// and go. A wrong choice shows late, as a connection that never comes up. An InfiniBand port has the GID of
+// its subnet, and perhaps others. Pure: the table goes in, the choice and its reasons come out.
 #pragma once
 
 #include "base/error.hpp"
@@ -60,8 +60,10 @@ struct gid_choice {
 bool can_reach(const gid_candidate& ours, const gid_address& peer) noexcept;
 
 /// By, in this order: the interface is up; the peer can be reached; RoCE v2; routable; the present one; IPv4
-/// before global before unique local IPv6; the longest prefix in common with the peer; the lowest index.
-/// not_found when there is nothing to choose from.
+/// before global before unique local IPv6; the longest prefix in common with the peer; the lowest index. So
+/// RoCE v1 is used if the peer has nothing else, if we have, or if the index is asked for. Of InfiniBand
+/// addresses the one that names a LID for the routers of other subnets, then the present one, then the lowest
+/// index. not_found when there is nothing to choose from.
 base::expected<gid_choice> choose_gid(std::span<const gid_candidate> table, const gid_wish& wish);
 
 /// Where in the table an address is now: its index moves.

@@ -2,6 +2,8 @@
 // The acceptor's side of a control link.
 #include "actors/guest.hpp"
 
+#include "actors/port_path.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -134,6 +136,11 @@ void guest::on_connect(const control& m) {
   if (dev == where_.devices.end())
     return refuse(c.endpoint, 0, generation, bootstrap::reject_code::unknown_device,
                   fmt::format("{} has no device {}", config_.node, c.peer_device));
+  if (const auto theirs = link_layer_of(c.local); theirs != dev->object->link_layer())
+    return refuse(c.endpoint, 0, generation, bootstrap::reject_code::bad_request,
+                  fmt::format("the link layer of {} is {}, and that of your {} is {}", c.peer_device,
+                              link_layer_text(dev->object->link_layer()), c.local.device,
+                              link_layer_text(theirs)));
   endpoint::place p;
   p.name = fmt::format("{}/{}<{}/{}", config_.node, c.peer_device, where_.name, c.local.device);
   p.number = c.endpoint;

@@ -12,7 +12,7 @@
 namespace actor_rdma::actors {
 
 base::expected<void> open_device::check_gid_index(std::uint32_t index) const {
-  const auto seen = device::port_reading::take(*this, 1);
+  const auto seen = device::port_reading::take(*this, 1, false);
   if (seen.failure.why != base::reason::none)
     return base::fail(seen.failure);
   gid_wish wish;
@@ -26,14 +26,16 @@ base::expected<void> open_device::check_gid_index(std::uint32_t index) const {
 
 base::expected<open_device> open_device::open(const verbs::provider& table, ibv_device* handle,
                                               std::shared_ptr<probe_page> probe, std::size_t number,
-                                              std::size_t devices, std::uint32_t cq_capacity) {
+                                              std::size_t devices, std::uint32_t cq_capacity,
+                                              std::uint8_t link_layer) {
   open_device d;
   /// Nothing was posted on it: whatever its destroying calls say, nothing of it moves.
   const auto failed = [&](const base::error& why) {
     d.ctx.mark_gone();
     return base::fail(why);
   };
-  d.recipe = {&table, table.get_device_name(handle), std::move(probe), number, devices, cq_capacity};
+  d.recipe = {&table,    table.get_device_name(handle), std::move(probe), number, devices, cq_capacity,
+              link_layer};
   auto ctx = verbs::context::open(table, handle);
   if (!ctx)
     return base::fail(ctx.error());
@@ -41,6 +43,12 @@ base::expected<open_device> open_device::open(const verbs::provider& table, ibv_
   const auto limits = d.ctx.query_device();
   if (!limits)
     return failed(limits.error());
+  if (link_layer == 0) { // rails are made for it, so it is what it was when the device is opened again
+    const auto port = d.ctx.query_port(port_number);
+    if (!port)
+      return failed(port.error());
+    d.recipe.link_layer = device::port_reading::link_layer_of(*port);
+  }
   d.max_region_bytes = limits->max_mr_size;
   if (limits->max_mr_size < sizeof(probe_page)) {
     base::error e;
@@ -86,7 +94,8 @@ base::expected<open_device> open_device::open(const device_recipe& recipe) {
     return base::fail(list.error());
   for (auto* const handle : *list)
     if (recipe.name == recipe.table->get_device_name(handle))
-      return open(*recipe.table, handle, recipe.probe, recipe.number, recipe.devices, recipe.cq_capacity);
+      return open(*recipe.table, handle, recipe.probe, recipe.number, recipe.devices, recipe.cq_capacity,
+                  recipe.link_layer);
   base::error e{base::reason::local_device, "verbs", recipe.name, {}, {}, "there is no such device now"};
   return base::fail(std::move(e));
 }

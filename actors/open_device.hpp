@@ -33,6 +33,7 @@ struct device_recipe {
   std::size_t number = 0;  ///< of `devices`
   std::size_t devices = 1; ///< that there may be, `late_devices` among them
   std::uint32_t cq_capacity = 0;
+  std::uint8_t link_layer = 0; ///< of the port, as of the first opening
 
   /// The device's share of the places where probes land, one per QP.
   std::span<std::uint64_t> landing() const noexcept {
@@ -49,7 +50,8 @@ struct open_device {
   /// Blocks; not on a lane.
   static base::expected<open_device> open(const verbs::provider& table, ibv_device* handle,
                                           std::shared_ptr<probe_page> probe, std::size_t number,
-                                          std::size_t devices, std::uint32_t cq_capacity);
+                                          std::size_t devices, std::uint32_t cq_capacity,
+                                          std::uint8_t link_layer = 0);
   /// The same of the device that has the recipe's name now, if there is one. Blocks.
   static base::expected<open_device> open(const device_recipe& recipe);
   /// Releases everything, children first; what refused to go, in words. Blocks; not on a lane.

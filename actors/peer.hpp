@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,6 +114,9 @@ private:
   void send(bootstrap::body what);
   void make_endpoints();
   void make_endpoint(std::size_t ours, std::size_t theirs);
+  void tell_without_rail(const std::string& device, std::uint8_t layer,
+                         const std::vector<std::uint8_t>& others, const std::string& other_node);
+  base::expected<peer_ref> reference();
 
   // work
   void pump();
@@ -173,6 +177,7 @@ private:
   base::time_point reach_due_{}; ///< of that timer
 
   std::vector<std::pair<std::size_t, std::size_t>> rails_; ///< our device and the peer's, by endpoint
+  std::set<std::string> without_rail_;                     ///< devices of which that was told
   std::vector<std::shared_ptr<endpoint>> endpoints_;
   std::vector<caf::actor> endpoint_handles_;
   std::map<std::uint32_t, std::size_t> by_number_;

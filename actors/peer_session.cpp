@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control link to a peer that we dialled: dialling, hello, publish, loss and death.
 #include "actors/peer.hpp"
+#include "actors/port_path.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -110,7 +111,7 @@ void peer::perform(session_action action) {
 
 void peer::handle(import_peer& m) {
   if (memory_) {
-    std::exchange(m.done, nullptr)(peer_ref{me(), where_.view});
+    std::exchange(m.done, nullptr)(reference());
     return;
   }
   imports_.push_back(std::move(m.done));
@@ -247,7 +248,7 @@ void peer::on_publish(const bootstrap::publish& m) {
   queue_.published(memory_);
   make_endpoints();
   tell_endpoints(false);
-  answer_imports(peer_ref{me(), where_.view});
+  answer_imports(reference());
   pump(); // it may have waited for these keys
 }
 
@@ -265,21 +266,44 @@ void peer::handle(device_added& m) {
   tell_endpoints(false);
 }
 
-/// One endpoint per rail. Devices are paired in order, so that every device of both sides has a rail, those
-/// that come later too.
+/// One endpoint per rail, those of devices that come later too.
 void peer::make_endpoints() {
-  const auto ours = where_.devices.size();
-  const auto theirs = memory_->published.devices.size();
-  const auto has = [&](auto which, std::size_t device) {
-    return std::any_of(rails_.begin(), rails_.end(), [&](const auto& r) { return r.*which == device; });
-  };
-  using rail = decltype(rails_)::value_type;
-  for (std::size_t i = 0; i < ours; ++i)
-    if (!has(&rail::first, i))
-      make_endpoint(i, i % theirs);
-  for (std::size_t i = 0; i < theirs; ++i)
-    if (!has(&rail::second, i))
-      make_endpoint(i % ours, i);
+  std::vector<std::uint8_t> ours;
+  std::vector<std::uint8_t> theirs;
+  for (const auto& d : where_.devices)
+    ours.push_back(d.object->link_layer());
+  for (const auto& d : memory_->published.devices)
+    theirs.push_back(link_layer_of(d));
+  for (const auto& [mine, other] : missing_rails(ours, theirs, rails_))
+    make_endpoint(mine, other);
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    tell_without_rail(config_.node + "/" + where_.devices[i].object->name(), ours[i], theirs, name_);
+  for (std::size_t i = 0; i < theirs.size(); ++i)
+    tell_without_rail(name_ + "/" + memory_->published.devices[i].device, theirs[i], ours, config_.node);
+}
+
+/// Ports of different link layers cannot reach each other, so there is no rail; each such device is told
+/// once.
+void peer::tell_without_rail(const std::string& device, std::uint8_t layer,
+                             const std::vector<std::uint8_t>& others, const std::string& other_node) {
+  if (std::find(others.begin(), others.end(), layer) != others.end() || !without_rail_.insert(device).second)
+    return;
+  note(observe::event_kind::no_rail,
+       fmt::format("{} has none: its link layer is {}, and {} has no such device", device,
+                   link_layer_text(layer), other_node),
+       0, base::level::warn);
+}
+
+/// Once it has published: whoever is told that it is there must be able to send something to it.
+base::expected<peer_ref> peer::reference() {
+  if (!rails_.empty())
+    return peer_ref{me(), where_.view};
+  return base::fail(base::error{base::reason::unsupported,
+                                "transport",
+                                {},
+                                {},
+                                where_.address,
+                                "no device of ours has the link layer of one of the peer's"});
 }
 
 void peer::make_endpoint(std::size_t ours, std::size_t theirs) {

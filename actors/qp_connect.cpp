@@ -3,6 +3,7 @@
 #include "actors/qp_connect.hpp"
 
 #include "actors/device.hpp"
+#include "actors/port_path.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -89,12 +90,27 @@ void make_qp(const open_device& on, std::uint32_t depth, qp_incarnation& out) {
 }
 
 void connect_qp(qp_incarnation& qp, const link_parameters& link) {
+  const auto layer = link_layer_of(link.local);
   const auto route = [&] {
-    return fmt::format("path MTU {} (our port {}, the peer's {}), from GID {} {} to {}", link.mtu,
-                       link.local.mtu, link.peer_port.mtu,
-                       link.gid_index ? std::to_string(*link.gid_index) : "?", gid_text(link.local.gid),
-                       gid_text(link.peer_port.gid));
+    auto text = fmt::format("path MTU {} (our port {}, the peer's {}), from GID {} {} to {}", link.mtu,
+                            link.local.mtu, link.peer_port.mtu,
+                            link.gid_index ? std::to_string(*link.gid_index) : "?", gid_text(link.local.gid),
+                            gid_text(link.peer_port.gid));
+    if (layer == IBV_LINK_LAYER_INFINIBAND)
+      text += fmt::format(", from LID {} to {} {} GRH", link.local.lid, link.peer_port.lid,
+                          needs_grh(link.local, link.peer_port) ? "with" : "without");
+    return text;
   };
+  if (const auto theirs = link_layer_of(link.peer_port); theirs != layer) {
+    qp.failure = {base::reason::unsupported,
+                  "QP",
+                  link.local.device,
+                  {},
+                  {},
+                  fmt::format("our port's link layer is {}, and that of the peer's {} is {}",
+                              link_layer_text(layer), link.peer_port.device, link_layer_text(theirs))};
+    return;
+  }
   if (!link.gid_index) {
     qp.failure = {base::reason::local_device,
                   "QP",
@@ -111,12 +127,7 @@ void connect_qp(qp_incarnation& qp, const link_parameters& link) {
   rtr.rq_psn = link.peer.psn & 0xffffff;
   rtr.max_dest_rd_atomic = link.max_dest_reads;
   rtr.min_rnr_timer = min_rnr_timer;
-  rtr.ah_attr.is_global = 1;
-  std::memcpy(&rtr.ah_attr.grh.dgid, link.peer_port.gid.data(), link.peer_port.gid.size());
-  rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(*link.gid_index);
-  rtr.ah_attr.grh.hop_limit = 64;
-  rtr.ah_attr.dlid = link.peer_port.lid;
-  rtr.ah_attr.port_num = open_device::port_number;
+  rtr.ah_attr = address_handle(link.local, *link.gid_index, link.peer_port);
   auto outcome = qp.pair.modify(rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                          IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   if (!outcome) {

@@ -46,6 +46,7 @@ struct settings {
   std::uint8_t retry_count = 7;
   std::uint8_t read_depth = 16;
   std::optional<std::uint32_t> gid_index; ///< of every port; nothing: chosen (gid_choice.hpp)
+  bool ib_grh = false;                    ///< InfiniBand ports have a GRH within their subnet too
 };
 
 } // namespace actor_rdma::actors

@@ -95,6 +95,9 @@ void add_node(CLI::App& app, settings& s) {
                  "inline: at once; paced: with --rate and --latency; null: no payload is moved")
       ->check(CLI::IsMember({"inline", "paced", "null"}))
       ->capture_default_str();
+  app.add_option("--link-layer", s.link_layer, "Of each software NIC: Ethernet (RoCE) or InfiniBand")
+      ->check(CLI::IsMember({"ethernet", "infiniband"}))
+      ->capture_default_str();
   app.add_option("--rate", s.rate_gbit_s, "Gbit/s of each paced NIC")
       ->check(CLI::Range(0.001, 10000.0))
       ->capture_default_str();

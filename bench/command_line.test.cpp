@@ -52,11 +52,30 @@ bool contains(const std::string& text, const char* part) {
 } // namespace
 
 TEST_CASE("human sizes, times and names are understood") {
-  const auto p = parse(
-      {"loopback", "--op",     "read",       "--size",    "64K",       "--batch", "16",
-       "--range",  "1G",       "--nic-mode", "paced",     "--latency", "7us",     "--deadline",
-       "1500ms",   "--engine", "actor",      "--seconds", "0.5",       "--fault", "down:soft0@2s,up:soft0@4s",
-       "--json"});
+  const auto p = parse({"loopback",
+                        "--op",
+                        "read",
+                        "--size",
+                        "64K",
+                        "--batch",
+                        "16",
+                        "--range",
+                        "1G",
+                        "--nic-mode",
+                        "paced",
+                        "--link-layer",
+                        "infiniband",
+                        "--latency",
+                        "7us",
+                        "--deadline",
+                        "1500ms",
+                        "--engine",
+                        "actor",
+                        "--seconds",
+                        "0.5",
+                        "--fault",
+                        "down:soft0@2s,up:soft0@4s",
+                        "--json"});
   REQUIRE(std::holds_alternative<settings>(p.outcome));
   const auto& s = p.run();
   CHECK(s.as == role::loopback);
@@ -64,6 +83,7 @@ TEST_CASE("human sizes, times and names are understood") {
   CHECK(s.size == 65536);
   CHECK(s.range == 1ull << 30);
   CHECK(s.latency == 7us);
+  CHECK(s.link_layer == "infiniband");
   CHECK(s.deadline == 1500ms);
   CHECK(s.time == 500ms);
   CHECK(s.faults.size() == 2);

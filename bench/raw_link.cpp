@@ -54,6 +54,7 @@ std::vector<verbs::soft::device_options> soft_devices(const settings& what) {
     all[i].mode = mode_of(what.nic_mode);
     all[i].rate_gbit_s = what.rate_gbit_s;
     all[i].latency = what.latency;
+    all[i].link_layer = verbs::soft::parse_link_layer(what.link_layer).value_or(all[i].link_layer);
   }
   return all;
 }
@@ -103,7 +104,9 @@ base::expected<void> raw_link::end::connect(std::size_t qp, const end& peer) {
   rtr.rq_psn = first_psn;
   rtr.max_dest_rd_atomic = options{}.read_depth;
   rtr.min_rnr_timer = 12;
-  rtr.ah_attr.is_global = 1;
+  // Both ends are in one subnet, where InfiniBand needs no more than the LID.
+  rtr.ah_attr.is_global =
+      port.link_layer != IBV_LINK_LAYER_INFINIBAND || (port.flags & IBV_QPF_GRH_REQUIRED) != 0;
   rtr.ah_attr.grh.dgid = peer.gid.gid;
   rtr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(gid.index);
   rtr.ah_attr.grh.hop_limit = 64;

@@ -104,6 +104,7 @@ options transport_options(const settings& s, const std::string& name) {
   o.soft.mode = s.nic_mode;
   o.soft.rate_gbit_s = s.rate_gbit_s;
   o.soft.latency = s.latency;
+  o.soft.link_layer = s.link_layer;
   o.lanes = s.lanes;
   o.pin_lanes = s.pin_lanes;
   o.lane_spin = s.lane_spin;

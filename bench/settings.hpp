@@ -39,6 +39,7 @@ struct settings {
   fabric_kind fabric = fabric_kind::soft;
   std::uint32_t nics = 1;
   std::string nic_mode = "inline";
+  std::string link_layer = "ethernet";
   double rate_gbit_s = 25;
   base::duration latency = std::chrono::microseconds{5};
   std::string soft_host; ///< empty: the role's name

@@ -154,6 +154,22 @@ TEST_CASE("a field of the wrong type is refused by name, path and kind") {
   CHECK(complaint(qps) == "connect.qps[0].qp_num: must be an unsigned integer, is an array");
 }
 
+TEST_CASE("a port of an end that names no link layer is one that always has a GRH") {
+  const auto bytes = by_hand("rebuild", [](packer& pk) {
+    pk.pack_map(3).pack("endpoint").pack(1u);
+    pk.pack("local").pack_map(6).pack("device").pack("d").pack("gid").pack_bin(16).pack_bin_body(
+        "0123456789abcdef", 16);
+    pk.pack("lid").pack(1u).pack("gid_type").pack(1u).pack("mtu").pack(1024u).pack("read_depth").pack(16u);
+    pk.pack("qp").pack_map(4).pack("index").pack(0u).pack("qp_num").pack(1u).pack("psn").pack(2u);
+    pk.pack("generation").pack(1u);
+  });
+  const auto got = decode(view(bytes));
+  REQUIRE(got);
+  const auto& port = std::get<rebuild>(got->what).local;
+  CHECK(port.link_layer == 0);
+  CHECK(port.grh);
+}
+
 TEST_CASE("a number that its field cannot hold is refused, and so is a key that appears twice") {
   const auto retry =
       by_hand("retired", [](packer& pk) { pk.pack_map(1).pack("endpoint").pack(0x100000000u); });

@@ -50,6 +50,9 @@ struct port_address {
   std::uint8_t gid_type = 0;    ///< ibv_gid_type
   std::uint32_t mtu = 1024;     ///< active path MTU in bytes
   std::uint8_t read_depth = 16; ///< READs that this end serves at once
+  // What peers of earlier builds do not say: they send and expect a GRH always.
+  std::uint8_t link_layer = 0; ///< as in ibv_port_attr; 0: not said
+  bool grh = true;             ///< packets from and to it carry a GRH within its subnet too; RoCE: always
   friend bool operator==(const port_address&, const port_address&) = default;
 };
 

@@ -32,6 +32,8 @@ void wire_fields(V& v, M& m) {
   v("gid_type", m.gid_type);
   v("mtu", m.mtu);
   v("read_depth", m.read_depth);
+  v.optional("link_layer", m.link_layer);
+  v.optional("grh", m.grh);
   v.check(is_path_mtu(m.mtu), "mtu", "must be 256, 512, 1024, 2048 or 4096");
 }
 

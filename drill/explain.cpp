@@ -67,6 +67,13 @@ std::string describe(const verbs::soft::device_options& nic) {
                         in_ms(nic.latency) * 1000);
   if (nic.mtu != verbs::soft::device_options{}.mtu)
     text += fmt::format(", MTU {}", nic.mtu);
+  if (nic.link_layer == IBV_LINK_LAYER_INFINIBAND) {
+    text += ", InfiniBand";
+    if (nic.lid != 0)
+      text += fmt::format(", LID {}", nic.lid);
+    if (nic.subnet_prefix != verbs::soft::default_subnet_prefix)
+      text += fmt::format(", subnet {:#x}", nic.subnet_prefix);
+  }
   for (const auto& row : nic.gids)
     text += fmt::format(", GID {} is {}", row.index, verbs::soft::to_text(row.value));
   return text + describe(nic.limits);

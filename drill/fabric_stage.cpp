@@ -6,14 +6,6 @@
 
 namespace actor_rdma::drill {
 
-namespace {
-
-std::string host_of(const std::string& device) {
-  return device.substr(0, device.find('/'));
-}
-
-} // namespace
-
 stage::done fabric_stage::set_link(const std::string& device, bool up, bool quietly) {
   return quietly ? net_->set_link_quietly(device, up) : net_->set_link(device, up);
 }
@@ -76,16 +68,15 @@ stage::done fabric_stage::set_rate(const std::string& device, double gbit_s) {
   return net_->set_rate(device, gbit_s);
 }
 double fabric_stage::usual_rate(const std::string& device) const {
-  for (const auto& nic : what_.host(host_of(device))->nics())
-    if (host_of(device) + "/" + nic.name == device)
-      return nic.rate_gbit_s;
-  return verbs::soft::device_options{}.rate_gbit_s;
+  return what_.nic(device).rate_gbit_s;
 }
 
 stage::done fabric_stage::set_gid(const std::string& device, std::uint32_t index, const std::string& gid) {
   verbs::soft::gid_row row;
   row.index = index;
   row.value = *verbs::soft::parse_gid(gid);
+  if (what_.nic(device).link_layer == IBV_LINK_LAYER_INFINIBAND)
+    row.type = IBV_GID_TYPE_IB;
   return net_->set_gid(device, row);
 }
 stage::done fabric_stage::delete_gid(const std::string& device, std::uint32_t index) {
@@ -98,16 +89,23 @@ stage::done fabric_stage::set_mtu(const std::string& device, std::uint32_t bytes
   return net_->set_mtu(device, bytes);
 }
 std::uint32_t fabric_stage::usual_mtu(const std::string& device) const {
-  for (const auto& nic : what_.host(host_of(device))->nics())
-    if (host_of(device) + "/" + nic.name == device)
-      return nic.mtu;
-  return verbs::soft::device_options{}.mtu;
+  return what_.nic(device).mtu;
+}
+stage::done fabric_stage::set_lid(const std::string& device, std::uint16_t lid) {
+  for (const auto& d : net_->devices())
+    if (d.name == device)
+      usual_lids_.emplace(device, static_cast<std::uint16_t>(d.lid));
+  return net_->set_lid(device, lid);
+}
+std::uint16_t fabric_stage::usual_lid(const std::string& device) const {
+  const auto found = usual_lids_.find(device);
+  return found == usual_lids_.end() ? what_.nic(device).lid : found->second;
 }
 bool fabric_stage::devices_can_carry(const std::string& from_device, const std::string& to_device) const {
   std::size_t good = 0;
   for (const auto& d : net_->devices())
     good += (d.name == from_device || d.name == to_device) && d.link_up && !d.hang && d.delay.count() == 0 &&
-                    !is_ruled(d.name) && !d.lost
+                    !is_ruled(d.name) && !d.lost && (d.link_layer != IBV_LINK_LAYER_INFINIBAND || d.lid != 0)
                 ? 1
                 : 0;
   return good == 2;

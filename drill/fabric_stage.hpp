@@ -9,6 +9,7 @@
 #include "verbs/soft/fabric.hpp"
 #include "verbs/soft/rules/rule.hpp"
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ public:
   done move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) override;
   done set_mtu(const std::string& device, std::uint32_t bytes) override;
   std::uint32_t usual_mtu(const std::string& device) const override;
+  done set_lid(const std::string& device, std::uint16_t lid) override;
+  std::uint16_t usual_lid(const std::string& device) const override;
   done raise_event(const std::string& device, const std::string& event, std::uint32_t count) override;
   done add_rule(const std::string& text) override;
   done remove_rule(const std::string& text) override;
@@ -53,6 +56,7 @@ private:
 
   std::vector<rule_in_force> rules_;
   std::set<std::string> called_lost_;
+  std::map<std::string, std::uint16_t> usual_lids_; ///< of devices whose LID was changed
 };
 
 } // namespace actor_rdma::drill

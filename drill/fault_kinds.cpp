@@ -197,7 +197,7 @@ std::vector<fault_kind> make_kinds() {
                  [](spec f, stage& s) { return s.set_rate(f.device, s.usual_rate(f.device)); },
                  [](spec f) { return fmt::format("{} runs at {:g} Gbit/s", f.device, f.gbit_s); }});
   all.push_back({"gid_set",
-                 "A place of the port's GID table gets this address (RoCE v2).",
+                 "A place of the port's GID table gets this address (RoCE v2; InfiniBand if the port is).",
                  {"device", "index", "gid"},
                  {},
                  [](spec f, stage& s) { return s.set_gid(f.device, f.index, f.gid); },
@@ -225,6 +225,13 @@ std::vector<fault_kind> make_kinds() {
                  [](spec f, stage& s) { return s.set_mtu(f.device, f.mtu); },
                  [](spec f, stage& s) { return s.set_mtu(f.device, s.usual_mtu(f.device)); },
                  [](spec f) { return fmt::format("the MTU of {} becomes {}", f.device, f.mtu); }});
+  all.push_back({"lid",
+                 "The InfiniBand port's LID becomes this; 0: no subnet manager has given it one.",
+                 {"device", "lid"},
+                 {},
+                 [](spec f, stage& s) { return s.set_lid(f.device, f.lid); },
+                 [](spec f, stage& s) { return s.set_lid(f.device, s.usual_lid(f.device)); },
+                 [](spec f) { return fmt::format("the LID of {} becomes {}", f.device, f.lid); }});
   all.push_back({"revoke_memory",
                  "The memory that a traffic reaches at its `to` is deregistered; undone, it has new keys.",
                  {"traffic", "for_ms"},

@@ -16,6 +16,9 @@ std::vector<verbs::soft::device_options> host_spec::nics() const {
     for (std::uint64_t i = 0; i < group.count; ++i) {
       all.push_back(group.nic);
       all.back().name = fmt::format("soft{}", all.size() - 1);
+      if (group.nic.link_layer == IBV_LINK_LAYER_INFINIBAND)
+        for (auto& row : all.back().gids)
+          row.type = IBV_GID_TYPE_IB;
     }
   return all;
 }
@@ -33,6 +36,15 @@ std::uint64_t traffic_spec::slots(bool at_to) const {
 
 std::uint64_t traffic_spec::slot_bytes() const {
   return memory_pool::rounded(*std::max_element(sizes.begin(), sizes.end()));
+}
+
+verbs::soft::device_options scenario::nic(const std::string& device) const {
+  const auto slash = device.find('/');
+  if (const auto* of = host(device.substr(0, slash)); of != nullptr)
+    for (const auto& nic : of->nics())
+      if (device.compare(slash + 1, std::string::npos, nic.name) == 0)
+        return nic;
+  return {};
 }
 
 const host_spec* scenario::host(const std::string& name) const {

@@ -90,6 +90,7 @@ struct fault_spec {
   std::uint32_t to_index = 0;
   std::string gid;
   std::uint32_t mtu = 4096;
+  std::uint16_t lid = 0;
   std::uint64_t messages = 1;
   std::string message; ///< type of control message, empty: any
   std::string text;
@@ -153,6 +154,8 @@ struct scenario {
   bounds_spec bounds;
 
   const host_spec* host(const std::string& name) const;
+  /// The device "host/soft0" as its host has it, or one of the usual kind.
+  verbs::soft::device_options nic(const std::string& device) const;
   /// What is not wrong, but hardly meant so.
   std::vector<std::string> warnings() const;
 };

@@ -2,6 +2,8 @@
 // Rails, and needs of devices.
 #include "drill/set_up.hpp"
 
+#include "actors/port_path.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -88,11 +90,15 @@ std::string without_number(const observe::event& e) {
 
 std::vector<std::pair<std::string, std::string>> rails_of(const scenario& what, const std::string& from,
                                                           const std::string& to) {
-  const auto ours = what.host(from)->nics().size();
-  const auto theirs = what.host(to)->nics().size();
+  const auto layers = [&](const std::string& host) {
+    std::vector<std::uint8_t> all;
+    for (const auto& nic : what.host(host)->nics())
+      all.push_back(nic.link_layer);
+    return all;
+  };
   std::vector<std::pair<std::string, std::string>> all;
-  for (std::size_t i = 0; i < std::max(ours, theirs); ++i)
-    all.emplace_back(fmt::format("{}/soft{}", from, i % ours), fmt::format("{}/soft{}", to, i % theirs));
+  for (const auto& [ours, theirs] : actors::missing_rails(layers(from), layers(to), {}))
+    all.emplace_back(fmt::format("{}/soft{}", from, ours), fmt::format("{}/soft{}", to, theirs));
   return all;
 }
 

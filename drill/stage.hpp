@@ -46,6 +46,9 @@ public:
   virtual done move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) = 0;
   virtual done set_mtu(const std::string& device, std::uint32_t bytes) = 0;
   virtual std::uint32_t usual_mtu(const std::string& device) const = 0;
+  virtual done set_lid(const std::string& device, std::uint16_t lid) = 0;
+  /// The one that the device had before the first change.
+  virtual std::uint16_t usual_lid(const std::string& device) const = 0;
   /// The memory that the traffic writes or reads at its `to` is deregistered, or registered again as it was.
   virtual done revoke_memory(const std::string& traffic, bool on) = 0;
 

@@ -38,6 +38,8 @@ base::expected<void> validate(const options& o) {
   if (o.fabric == fabric_kind::soft && o.soft.mode != "inline" && o.soft.mode != "paced" &&
       o.soft.mode != "null")
     return refuse("soft.mode", o.soft.mode, "inline, paced or null");
+  if (o.fabric == fabric_kind::soft && o.soft.link_layer != "ethernet" && o.soft.link_layer != "infiniband")
+    return refuse("soft.link_layer", o.soft.link_layer, "ethernet or infiniband");
   if ((o.send_queue_depth & (o.send_queue_depth - 1)) != 0)
     return refuse("send_queue_depth", fmt::format("{}", o.send_queue_depth), "a power of two, 1 to 16384");
   for (const auto& outcome : {

@@ -37,8 +37,9 @@ struct soft_nic_options {
   std::string mode = "inline";                           ///< inline, paced or null
   double rate_gbit_s = 25.0;                             ///< paced only
   base::duration latency = std::chrono::microseconds{5}; ///< paced only
+  std::string link_layer = "ethernet";                   ///< ethernet (RoCE) or infiniband
   /// Devices that differ from each other or have GIDs, MTUs and limits of their own; if set, instead of
-  /// `devices` and the three above.
+  /// `devices` and the four above.
   std::shared_ptr<const std::vector<verbs::soft::device_options>> nics;
 };
 
@@ -101,6 +102,9 @@ struct options {
   /// empty is refused when the transport starts; when it becomes empty later, the device rests until it is
   /// filled again.
   std::optional<std::uint32_t> gid_index;
+  /// Packets of InfiniBand ports carry a global route header within their subnet too (also if only one end of
+  /// a connection has it so); to other subnets they always do. Ethernet ports: without effect.
+  bool ib_grh = false;
 
   /// Receives every event; see observe/events.hpp for what a sink may do.
   std::shared_ptr<observe::event_sink> events;

@@ -42,6 +42,9 @@ TEST_CASE("an option out of range is refused by its name, with the value and wha
   says(refusal([](auto& o) { o.retry_count = 8; }), "retry_count is 8, accepted is 0 to 7");
   says(refusal([](auto& o) { o.soft.mode = "fast"; }),
        "soft.mode is fast, accepted is inline, paced or null");
+  says(refusal([](auto& o) { o.soft.link_layer = "ib"; }),
+       "soft.link_layer is ib, accepted is ethernet or infiniband");
+  CHECK(refusal([](auto& o) { o.soft.link_layer = "infiniband"; }).empty());
   CHECK(refusal([](auto& o) { o.breaker_hold = 0ms; }).empty());
   CHECK(refusal([](auto& o) { o.cq_entries = 1u << 22; }).empty());
 }

@@ -16,6 +16,8 @@ inline port_address sample_port() {
     port.gid[i] = static_cast<std::uint8_t>(0xf0 + i);
   port.lid = 0x1234;
   port.gid_type = 2;
+  port.link_layer = 2;
+  port.grh = false;
   port.mtu = 4096;
   port.read_depth = 8;
   return port;

@@ -4,6 +4,8 @@
 
 #include "bootstrap/limits.hpp"
 #include "drill/checks/expectations.hpp"
+#include "drill/set_up.hpp"
+#include "verbs/soft/limits.hpp"
 #include "verbs/soft/rules/rule.hpp"
 
 #include <algorithm>
@@ -123,6 +125,9 @@ void check_names(const scenario& s, complaints& to) {
     pair(where, f.from, f.to);
     check_host(s, where + ".host", f.host, to);
     check_device(s, where + ".device", f.device, to);
+    if (f.kind == "lid" && s.nic(f.device).link_layer != IBV_LINK_LAYER_INFINIBAND)
+      to.push_back(
+          fmt::format("{}.device: {} is an Ethernet port, LIDs are of InfiniBand ones", where, f.device));
     check_traffic(s, where + ".traffic", f.traffic, to);
     check_pattern(s, where + ".peer", f.peer, to);
     if (const auto rule = verbs::soft::parse_rule(f.rule); rule && !f.rule.empty()) {
@@ -169,10 +174,30 @@ void check_control_latency(const scenario& s, complaints& to) {
   }
 }
 
+/// Of each host, and LIDs that two ports of a subnet would have.
+void check_ports(const scenario& s, complaints& to) {
+  std::set<std::pair<std::uint64_t, std::uint16_t>> lids;
+  for (std::size_t i = 0; i < s.hosts.size(); ++i) {
+    const auto where = fmt::format("hosts[{}].devices", i);
+    for (const auto& nic : s.hosts[i].nics())
+      if (const auto wrong = verbs::soft::check_options(nic); !wrong.empty())
+        to.push_back(fmt::format("{}: {}", where, wrong));
+      else if (nic.lid != 0 && !lids.insert({nic.subnet_prefix, nic.lid}).second)
+        to.push_back(fmt::format("{}: two ports of a subnet have LID {}", where, nic.lid));
+  }
+  for (std::size_t i = 0; i < s.traffic.size(); ++i) {
+    const auto& t = s.traffic[i];
+    if (s.host(t.from) != nullptr && s.host(t.to) != nullptr && rails_of(s, t.from, t.to).empty())
+      to.push_back(
+          fmt::format("traffic[{}]: no device of {} has the link layer of one of {}", i, t.from, t.to));
+  }
+}
+
 } // namespace
 
 void check_together(const scenario& s, complaints& to) {
   check_names(s, to);
+  check_ports(s, to);
   if (to.empty())
     check_control_latency(s, to);
 }

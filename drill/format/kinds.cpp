@@ -168,6 +168,7 @@ const key_table<fault_spec>& fault_keys() {
          into.gid = v.node().get<std::string>();
        }},
       mtu("mtu", &f::mtu),
+      whole("lid", &f::lid, 0, verbs::soft::greatest_lid),
       whole("messages", &f::messages, 1, 1'000'000),
       choice("message", &f::message, message_types()),
       text("text", &f::text),

@@ -174,6 +174,28 @@ TEST_CASE("a file that cannot be read is named") {
   CHECK(has(read.error().front(), "/does/not/exist.json: cannot be read: No such file"));
 }
 
+TEST_CASE("what only InfiniBand ports have is refused of others, and LIDs that are there twice") {
+  const auto complaint = [](const std::string& a, const std::string& b, const std::string& more = "") {
+    const auto read =
+        parse_scenario(R"({ "id": "x", "title": "y", "hosts": [{ "name": "a", "devices": [{ )" + a +
+                       R"( }] }, { "name": "b", "devices": [{ )" + b + " }] }]" + more + "}");
+    return read ? std::string{} : read.error().front();
+  };
+  const std::string ib = R"("link_layer": "infiniband")";
+  CHECK(complaint(ib, ib) == "");
+  CHECK(complaint(ib + R"(, "lid": 7, "subnet_prefix": "fec0:0:0:2::", "gids": { "0": "fec0:0:0:2::1" })",
+                  ib + R"(, "lid": 7)") == "");
+  CHECK(has(complaint(R"("link_layer": "ib")", ib), "one of ethernet, infiniband"));
+  CHECK(has(complaint(R"("lid": 7)", ib), "lid and subnet_prefix are of InfiniBand ports"));
+  CHECK(has(complaint(ib + R"(, "lid": 7)", ib + R"(, "lid": 7)"), "two ports of a subnet have LID 7"));
+  CHECK(has(complaint(ib + R"(, "subnet_prefix": "fe80::1")", ib), "the upper half of an address"));
+  CHECK(has(complaint(ib, "", R"(, "traffic": [{ "from": "a", "to": "b" }])"),
+            "traffic[0]: no device of a has the link layer of one of b"));
+  CHECK(
+      has(complaint("", ib, R"(, "faults": [{ "at_ms": 1, "kind": "lid", "device": "a/soft0", "lid": 9 }])"),
+          "a/soft0 is an Ethernet port"));
+}
+
 TEST_CASE("the example of the documentation is a scenario, and can be said in words") {
   std::ifstream in(ACTOR_RDMA_SOURCE_DIR "/docs/scenarios.md");
   const std::string page{std::istreambuf_iterator<char>{in}, {}};

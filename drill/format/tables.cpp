@@ -14,6 +14,8 @@ namespace {
 /// One way, more than around the world. A probe has 200 ms for its round trip, and what it has to wait for.
 constexpr double longest_link_us = 5e4;
 constexpr double longest_control_us = 1e6;
+constexpr const char* link_layers = "one of ethernet, infiniband";
+constexpr const char* prefixes = "the upper half of an address, like fe80:: or fec0:0:0:2::";
 constexpr const char* name_rule = "a name: letters, digits, '.', '_' and '-'";
 
 bool is_name(const value& v) {
@@ -99,6 +101,23 @@ const key_table<device_group>& device_keys() {
     t.push_back(of_nic(real("rate_gbit_s", &nic::rate_gbit_s, 0.001, 10000, "a number of Gbit/s")));
     t.push_back(of_nic(us("latency_us", &nic::latency, 0, longest_link_us)));
     t.push_back(of_nic(mtu("mtu", &nic::mtu)));
+    t.push_back({"link_layer", link_layers, [](const value& v, device_group& into) {
+                   const auto layer = v.node().is_string()
+                                          ? verbs::soft::parse_link_layer(v.node().get<std::string>())
+                                          : std::nullopt;
+                   if (!layer)
+                     return v.refuse(link_layers);
+                   into.nic.link_layer = *layer;
+                 }});
+    t.push_back(of_nic(whole("lid", &nic::lid, verbs::soft::least_lid, verbs::soft::greatest_lid)));
+    t.push_back({"subnet_prefix", prefixes, [](const value& v, device_group& into) {
+                   const auto prefix = v.node().is_string()
+                                           ? verbs::soft::parse_subnet_prefix(v.node().get<std::string>())
+                                           : std::nullopt;
+                   if (!prefix)
+                     return v.refuse(prefixes);
+                   into.nic.subnet_prefix = *prefix;
+                 }});
     t.push_back({"gids", "an object of addresses by index, { \"0\": \"fe80::1\", \"3\": \"10.0.0.1\" }",
                  [](const value& v, device_group& into) {
                    if (!v.node().is_object())
@@ -167,6 +186,7 @@ const key_table<actors::settings>& settings_keys() {
       whole("qp_timeout", &s::qp_timeout, 1, 31),
       whole("retry_count", &s::retry_count, 0, 7),
       whole("read_depth", &s::read_depth, 1, 255),
+      flag("ib_grh", &s::ib_grh),
   };
   return table;
 }

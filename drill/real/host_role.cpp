@@ -33,8 +33,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kept_batches = 1024; ///< that have ended
 constexpr auto import_patience = 3s;
-constexpr auto publish_patience = 2s;
-constexpr auto snapshot_patience = 2s;
+constexpr auto answer_patience = 2s; ///< publishing, a snapshot
 constexpr auto shutdown_patience = 8s;
 constexpr std::size_t churned_bytes = 4096;
 
@@ -71,6 +70,7 @@ options options_of(const host_wishes& w, const host_spec& h, const std::shared_p
   o.stuck_after = c.stuck_after;
   std::tie(o.qp_timeout, o.retry_count, o.read_depth) = std::tie(c.qp_timeout, c.retry_count, c.read_depth);
   o.gid_index = c.gid_index;
+  o.ib_grh = c.ib_grh;
   o.events = std::make_shared<event_reporter>(out);
   return o;
 }
@@ -227,7 +227,7 @@ void host_role::connect(const json& order) {
       });
     });
   };
-  const auto until = base::mono_clock::now() + publish_patience;
+  const auto until = base::mono_clock::now() + answer_patience;
   while (!is_there()) {
     if (base::mono_clock::now() > until)
       return refuse(order, at + " does not publish its memory");
@@ -253,7 +253,7 @@ void host_role::churn(const json& order) {
 
 void host_role::snapshot(const json& order) {
   json actors = json::array();
-  for (const auto& s : transport_->snapshot(snapshot_patience))
+  for (const auto& s : transport_->snapshot(answer_patience))
     actors.push_back({s.kind, s.name, s.state, s.outstanding, s.queued});
   answer(order, {{"actors", actors}});
 }

@@ -41,6 +41,18 @@ expect '^seen$' "$work/out" "files around the devices"
     > "$work/out"
   expect "0000:f5:00.0 \['uverbs0'\]" "$work/out" "files as Python sees them"
 }
+on_nic --devices 2 --link-layer ethernet,infiniband -- sh -c \
+  'cat /sys/class/infiniband/soft0/ports/1/link_layer /sys/class/infiniband/soft1/ports/1/link_layer; ibv_devinfo -v -d soft1' > "$work/out" 2>&1 || true
+expect '^Ethernet$' "$work/out" "the link layer of a RoCE device"
+expect '^InfiniBand$' "$work/out" "the link layer of an InfiniBand device"
+expect 'link_layer:.*InfiniBand' "$work/out" "its port"
+expect 'port_lid:.*[1-9]' "$work/out" "its LID"
+expect 'sm_lid:.*1$' "$work/out" "the LID of its subnet manager"
+expect 'GID\[  0\]:.*fe80:' "$work/out" "its GID"
+status=0
+on_nic --link-layer ib -- true 2> "$work/err" || status=$?
+[ "$status" -eq 2 ] || fail "an unknown link layer gave $status"
+expect 'ACTOR_RDMA_SOFT_LINK_LAYER="ib" is not ethernet or infiniband' "$work/err" "an unknown link layer"
 [ -e /sys/class/infiniband/soft0 ] && fail "the files are visible outside"
 
 status=0
@@ -72,4 +84,6 @@ wait "$program" || status=$?
 # Two programs in views of their own reach each other.
 view=(PATH="$PATH" TMPDIR="$work/tmp" "$work/bin/soft-nic" exec --fabric "$fabric" --devices 2 --)
 pair "ib_write_bw between two of them" ib_write_bw -d soft1 -F -p PORT -n 200 -s 65536
+view=(PATH="$PATH" TMPDIR="$work/tmp" "$work/bin/soft-nic" exec --fabric "$fabric" --link-layer infiniband --)
+pair "ib_write_bw over InfiniBand, by LID" ib_write_bw -d soft0 -F -p PORT -n 200 -s 65536
 finish

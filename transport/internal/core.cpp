@@ -46,6 +46,7 @@ actors::settings settings_of(const options& o) {
   s.read_depth = o.read_depth;
   s.notice_inbox = o.notice_inbox;
   s.gid_index = o.gid_index;
+  s.ib_grh = o.ib_grh;
   return s;
 }
 
@@ -137,6 +138,7 @@ base::expected<void> core::start() {
       nics[i].mode = mode_of(opts_.soft.mode);
       nics[i].rate_gbit_s = opts_.soft.rate_gbit_s;
       nics[i].latency = opts_.soft.latency;
+      nics[i].link_layer = verbs::soft::parse_link_layer(opts_.soft.link_layer).value_or(nics[i].link_layer);
     }
     auto host = fabric_->attach(opts_.soft.host, opts_.soft.nics ? *opts_.soft.nics : nics);
     if (!host)

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace actor_rdma::verbs::dropin {
 
@@ -46,6 +47,24 @@ std::optional<soft::nic_mode> mode_of(std::string_view name) {
   if (name == "paced")
     return soft::nic_mode::paced;
   return name == "null" ? std::optional{soft::nic_mode::null} : std::nullopt;
+}
+
+/// One for each device, or one for all.
+std::optional<std::vector<std::uint8_t>> link_layers_of(std::string_view text, std::size_t devices) {
+  std::vector<std::uint8_t> all;
+  for (;;) {
+    const auto comma = text.find(',');
+    const auto one = soft::parse_link_layer(text.substr(0, comma));
+    if (!one)
+      return std::nullopt;
+    all.push_back(*one);
+    if (comma == std::string_view::npos)
+      break;
+    text.remove_prefix(comma + 1);
+  }
+  if (all.size() == 1)
+    all.resize(devices, all.front());
+  return all.size() == devices ? std::optional{all} : std::nullopt;
 }
 
 } // namespace
@@ -99,8 +118,18 @@ base::expected<settings> read_environment(const lookup& get) {
       return refuse(yield_variable, text, "a number of empty polls from 0 (never yield) to 1000000");
     s.yield_after = *n;
   }
+  std::vector<std::uint8_t> link_layers(count, device.link_layer);
+  if (const char* const text = value_of(link_layer_variable); text != nullptr && count > 0) {
+    const auto all = link_layers_of(text, count);
+    if (!all)
+      return refuse(link_layer_variable, text,
+                    "ethernet or infiniband, for all devices or, with commas, for each of the " +
+                        std::to_string(count));
+    link_layers = *all;
+  }
   for (unsigned i = 0; i < count; ++i) {
     device.name = "soft" + std::to_string(i);
+    device.link_layer = link_layers[i];
     s.devices.push_back(device);
   }
   return s;

@@ -19,6 +19,7 @@ inline constexpr const char* devices_variable = "ACTOR_RDMA_SOFT_DEVICES";
 inline constexpr const char* mode_variable = "ACTOR_RDMA_SOFT_MODE";
 inline constexpr const char* rate_variable = "ACTOR_RDMA_SOFT_RATE_GBIT";
 inline constexpr const char* latency_variable = "ACTOR_RDMA_SOFT_LATENCY";
+inline constexpr const char* link_layer_variable = "ACTOR_RDMA_SOFT_LINK_LAYER";
 inline constexpr const char* yield_variable = "ACTOR_RDMA_SOFT_YIELD";
 
 inline constexpr unsigned max_devices = 16;

@@ -61,6 +61,22 @@ TEST_CASE("every variable arrives in every device") {
   }
 }
 
+TEST_CASE("a link layer is said for all devices or for each") {
+  const auto layers = [](const char* text) {
+    std::vector<int> all;
+    const auto s = read({{devices_variable, "2"}, {link_layer_variable, text}});
+    REQUIRE(s);
+    for (const auto& d : s->devices)
+      all.push_back(d.link_layer);
+    return all;
+  };
+  constexpr int ib = IBV_LINK_LAYER_INFINIBAND;
+  constexpr int eth = IBV_LINK_LAYER_ETHERNET;
+  CHECK(layers("") == std::vector{eth, eth});
+  CHECK(layers("infiniband") == std::vector{ib, ib});
+  CHECK(layers("infiniband,ethernet") == std::vector{ib, eth});
+}
+
 TEST_CASE("no devices is an answer too") {
   const auto s = read({{devices_variable, "0"}});
   REQUIRE(s);
@@ -90,6 +106,9 @@ TEST_CASE("a wrong value is refused by the name of its variable and with what is
       {latency_variable, "-5us", "5us"},
       {latency_variable, "1h", "10s"},
       {yield_variable, "often", "0 (never yield)"},
+      {link_layer_variable, "ib", "ethernet or infiniband"},
+      {link_layer_variable, "infiniband,", "ethernet or infiniband"},
+      {link_layer_variable, "infiniband,ethernet", "for each of the 1"},
       {devices_variable, "1e1", "0 to 16"},
       {devices_variable, "0x2", "0 to 16"},
       {devices_variable, " 2", "0 to 16"},

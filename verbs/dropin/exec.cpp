@@ -45,6 +45,8 @@ int exec_on_soft_nic(const exec_options& options) {
     ::setenv(devices_variable, std::to_string(*options.devices).c_str(), 1);
   if (!options.host.empty())
     ::setenv(host_variable, options.host.c_str(), 1);
+  if (!options.link_layer.empty())
+    ::setenv(link_layer_variable, options.link_layer.c_str(), 1);
   const auto chosen = read_environment([](const char* name) { return std::getenv(name); });
   if (!chosen) {
     complain(chosen.error().to_string());
@@ -57,12 +59,9 @@ int exec_on_soft_nic(const exec_options& options) {
     return complain("there is no " + library.string() + " (it is not built under sanitizers)");
 
   if (options.with_files) {
-    std::vector<std::string> names;
-    for (const auto& device : chosen->devices)
-      names.push_back(device.name);
     // Only root can mount. Where it may not either (a container without that right), it is as everybody else.
-    if (::geteuid() != 0 || !mount_view(names)) {
-      const auto view = make_view(names);
+    if (::geteuid() != 0 || !mount_view(chosen->devices)) {
+      const auto view = make_view(chosen->devices);
       if (!view)
         return complain(view.error().to_string());
       ::setenv(view_variable, view->c_str(), 1);

@@ -16,6 +16,7 @@ struct exec_options {
   std::string fabric;
   std::optional<unsigned> devices; ///< otherwise what the environment says
   std::string host;                ///< empty: what the environment says
+  std::string link_layer;          ///< the same
   bool with_files = true;          ///< /sys/class/infiniband and /dev/infiniband
   std::vector<std::string> command;
 };

@@ -4,6 +4,7 @@
 #include "verbs/dropin/extended.hpp"
 #include "verbs/dropin/library.hpp"
 #include "verbs/soft/resources.hpp"
+#include "verbs/soft/routing.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -26,12 +27,9 @@ public:
   ~address_handle() override { static_cast<soft::soft_pd*>(pd)->children.fetch_sub(1); }
 };
 
-/// 0 or errno. RoCE has no other addresses than GIDs.
+/// 0 or errno.
 int check(ibv_context* context, const ibv_ah_attr& attributes) {
-  ibv_gid_entry source{};
-  if (attributes.port_num != 1 || attributes.is_global == 0)
-    return EINVAL;
-  return nic().query_gid_ex(context, 1, attributes.grh.sgid_index, &source);
+  return soft::check_address_handle(soft::soft_context::of(context).device().entry(), attributes);
 }
 
 /// Index of one of our own addresses, or -1.

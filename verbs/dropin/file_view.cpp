@@ -36,11 +36,11 @@ void write_files(const fs::path& folder, std::initializer_list<file> files) {
 
 /// What is below /sys/class. Devices of PCI have their class's folder below the function's own, and the class
 /// has links to there. What changes while the NIC runs (state, GIDs) is left to verbs.
-void write_classes(const fs::path& classes, const std::vector<std::string>& devices) {
+void write_classes(const fs::path& classes, const std::vector<soft::device_options>& devices) {
   fs::create_directories(classes / "infiniband");
   write_files(classes / "infiniband_verbs", {{"abi_version", "6"}});
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto& name = devices[i];
+    const auto& name = devices[i].name;
     const auto node = fmt::format("uverbs{}", i);
     const auto function = fmt::format(".soft-nic/0000:f5:{:02x}.0", i);
     const auto root = classes / function;
@@ -56,7 +56,7 @@ void write_classes(const fs::path& classes, const std::vector<std::string>& devi
                          {"fw_ver", "soft-1"},
                          {"hca_type", "soft"},
                          {"board_id", "ACTOR_RDMA_SOFT"}});
-    write_files(device / "ports/1", {{"link_layer", "Ethernet"}});
+    write_files(device / "ports/1", {{"link_layer", soft::link_layer_name(devices[i].link_layer)}});
     write_files(device / "ports/1/pkeys", {{"0", "0xffff"}});
     fs::create_directory_symlink("../..", device / "device");
     write_files(root / "infiniband_verbs" / node, {{"ibdev", name}, {"abi_version", "1"}});
@@ -98,13 +98,22 @@ private:
   std::vector<std::pair<std::string, int>> folders_;
 };
 
+/// What the files depend on: "2", or "2-ie" where the first of two is an InfiniBand device.
+std::string kind_of(const std::vector<soft::device_options>& devices) {
+  std::string layers;
+  for (const auto& d : devices)
+    layers += d.link_layer == IBV_LINK_LAYER_INFINIBAND ? 'i' : 'e';
+  const auto number = std::to_string(devices.size());
+  return layers.find('i') == std::string::npos ? number : number + '-' + layers;
+}
+
 bool mount_memory(const char* at) {
   return ::mount("soft-nic", at, "tmpfs", 0, "size=4m,mode=755") == 0;
 }
 
 } // namespace
 
-bool mount_view(const std::vector<std::string>& devices) {
+bool mount_view(const std::vector<soft::device_options>& devices) {
   std::error_code error;
   // The folder stays: to take it away could take the mount of another process away with it.
   fs::create_directory("/dev/infiniband", error);
@@ -129,11 +138,11 @@ bool mount_view(const std::vector<std::string>& devices) {
   return true;
 }
 
-base::expected<std::string> make_view(const std::vector<std::string>& devices) {
+base::expected<std::string> make_view(const std::vector<soft::device_options>& devices) {
   const char* const parent = std::getenv("TMPDIR");
   const fs::path folder =
       fmt::format("{}/actor-rdma-view-{}-{}", parent != nullptr && *parent != '\0' ? parent : "/tmp",
-                  ::geteuid(), devices.size());
+                  ::geteuid(), kind_of(devices));
   struct stat found {};
   const auto is_ours = [&] {
     return ::lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == ::geteuid();

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "verbs/soft/device_options.hpp"
 
 #include <string>
 #include <vector>
@@ -17,9 +18,10 @@ inline constexpr const char* view_variable = "ACTOR_RDMA_SOFT_VIEW";
 
 /// Gives this process a mount namespace in which /sys/class and /dev/infiniband show the devices, beside
 /// everything else that is in /sys/class. False when the kernel does not permit it; nothing has changed then.
-[[nodiscard]] bool mount_view(const std::vector<std::string>& devices);
+[[nodiscard]] bool mount_view(const std::vector<soft::device_options>& devices);
 
-/// The directory with the same files; it is made once per user and number of devices, and stays.
-[[nodiscard]] base::expected<std::string> make_view(const std::vector<std::string>& devices);
+/// The directory with the same files; it is made once per user, number of devices and their link layers, and
+/// stays.
+[[nodiscard]] base::expected<std::string> make_view(const std::vector<soft::device_options>& devices);
 
 } // namespace actor_rdma::verbs::dropin

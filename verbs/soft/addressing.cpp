@@ -3,12 +3,14 @@
 // Reading, writing and searching GID tables.
 #include "verbs/soft/addressing.hpp"
 
+#include "verbs/soft/routing.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include <arpa/inet.h>
+#include <endian.h>
 
 namespace actor_rdma::verbs::soft {
 
@@ -45,6 +47,51 @@ std::vector<gid_row> default_gid_table(std::uint32_t device) {
                     i % 2 == 0 ? std::uint32_t{IBV_GID_TYPE_ROCE_V1} : std::uint32_t{IBV_GID_TYPE_ROCE_V2},
                     device + 1, true});
   return rows;
+}
+
+std::vector<gid_row> default_infiniband_gids(std::uint32_t device, std::uint64_t subnet_prefix) {
+  constexpr std::uint32_t first_router_lid = 0x8000; // no port has it as its own
+  static_assert(first_router_lid > greatest_lid && first_router_lid + layout::max_devices < 0xc000);
+  auto gid = make_gid(device, 0);
+  const auto set_prefix = [&](std::uint64_t prefix) {
+    const auto words = htobe64(prefix);
+    std::memcpy(gid.raw, &words, sizeof words);
+  };
+  set_prefix(subnet_prefix);
+  std::vector<gid_row> rows{{0, gid, IBV_GID_TYPE_IB, 0, true}};
+  if (subnet_prefix >> 54 == 0xfec0 >> 6) {
+    set_prefix(subnet_prefix | std::uint64_t{first_router_lid + device} << 16);
+    rows.push_back({1, gid, IBV_GID_TYPE_IB, 0, true});
+  }
+  return rows;
+}
+
+std::uint64_t subnet_prefix_of(const ibv_gid& gid) noexcept {
+  std::uint64_t words = 0;
+  std::memcpy(&words, gid.raw, sizeof words);
+  return be64toh(words) & (router_lid(gid) != 0 ? ~(std::uint64_t{0xffff} << 16) : ~std::uint64_t{0});
+}
+
+bool is_free_lid(const layout::tables& t, std::uint32_t device, std::uint32_t lid) noexcept {
+  const auto subnet = t.devices[device].subnet_prefix.load(std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < device_slots(t); ++i) {
+    const auto& other = t.devices[i];
+    if (i != device && other.used.load(std::memory_order_acquire) != 0 && is_infiniband(other) &&
+        other.subnet_prefix.load(std::memory_order_relaxed) == subnet &&
+        other.lid.load(std::memory_order_relaxed) == lid)
+      return false;
+  }
+  return true;
+}
+
+std::optional<std::uint16_t> choose_lid(const layout::tables& t, std::uint32_t device) noexcept {
+  constexpr std::uint32_t all = greatest_lid - least_lid + 1;
+  for (std::uint32_t i = 0; i < all; ++i) {
+    const auto lid = least_lid + (device + i) % all;
+    if (is_free_lid(t, device, lid))
+      return static_cast<std::uint16_t>(lid);
+  }
+  return std::nullopt;
 }
 
 std::optional<gid_row> read_gid(const layout::device_entry& device, std::uint32_t index) noexcept {
@@ -100,22 +147,6 @@ bool has_gid(const layout::device_entry& device, const ibv_gid& gid) noexcept {
   return false;
 }
 
-std::optional<std::uint32_t> device_of_gid(const layout::tables& t, const ibv_gid& gid) noexcept {
-  const auto has = [&](std::uint32_t device) {
-    const auto& d = t.devices[device];
-    return d.used.load(std::memory_order_acquire) != 0 && has_gid(d, gid);
-  };
-  const auto end = device_slots(t);
-  // Addresses that nobody changed name their slot.
-  const auto likely = std::uint32_t{gid.raw[14]} << 8 | gid.raw[15];
-  if (likely < end && has(likely))
-    return likely;
-  for (std::uint32_t device = 0; device < end; ++device)
-    if (has(device))
-      return device;
-  return std::nullopt;
-}
-
 bool is_same_gid(const ibv_gid& a, const ibv_gid& b) noexcept {
   return std::memcmp(a.raw, b.raw, sizeof a.raw) == 0;
 }
@@ -132,6 +163,25 @@ ibv_mtu mtu_value(std::uint32_t bytes) noexcept {
   case 2048: return IBV_MTU_2048;
   default: return IBV_MTU_4096;
   }
+}
+
+std::optional<std::uint8_t> parse_link_layer(std::string_view name) noexcept {
+  if (name == "ethernet")
+    return std::uint8_t{IBV_LINK_LAYER_ETHERNET};
+  return name == "infiniband" ? std::optional{std::uint8_t{IBV_LINK_LAYER_INFINIBAND}} : std::nullopt;
+}
+
+const char* link_layer_name(std::uint8_t link_layer) noexcept {
+  return link_layer == IBV_LINK_LAYER_INFINIBAND ? "InfiniBand" : "Ethernet";
+}
+
+std::optional<std::uint64_t> parse_subnet_prefix(const std::string& text) {
+  ibv_gid gid{};
+  if (::inet_pton(AF_INET6, text.c_str(), gid.raw) != 1 ||
+      std::any_of(gid.raw + 8, gid.raw + 16, [](std::uint8_t b) { return b != 0; }))
+    return std::nullopt;
+  const auto prefix = subnet_prefix_of(gid);
+  return prefix != 0 && router_lid(gid) == 0 ? std::optional{prefix} : std::nullopt;
 }
 
 std::optional<ibv_gid> parse_gid(const std::string& text) {

@@ -6,6 +6,7 @@
 #include "verbs/soft/addressing.hpp"
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/resources.hpp"
+#include "verbs/soft/routing.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
@@ -20,7 +21,7 @@ namespace actor_rdma::verbs::soft {
 
 namespace {
 
-constexpr std::uint8_t phys_polling = 2;
+constexpr std::uint8_t phys_polling = 2; // as in sysfs' phys_state
 constexpr std::uint8_t phys_link_up = 5;
 
 /// As derived from the device's MAC address.
@@ -69,20 +70,31 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std:
     return EINVAL;
   const auto& entry = soft_context::of(context).device().entry();
   const bool is_up = entry.link_seq.load(std::memory_order_acquire) % 2 == 0;
+  const bool is_ib = is_infiniband(entry);
   ibv_port_attr a{};
   a.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   a.max_mtu = IBV_MTU_4096;
   a.active_mtu = mtu_value(entry.mtu.load(std::memory_order_acquire));
   a.lid = static_cast<std::uint16_t>(entry.lid.load(std::memory_order_acquire));
   a.gid_tbl_len = static_cast<int>(layout::gids_per_port);
-  a.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  a.port_cap_flags = IBV_PORT_CM_SUP;
+  if (!is_ib)
+    a.port_cap_flags |= IBV_PORT_IP_BASED_GIDS;
   a.max_msg_sz = max_message_bytes;
   a.pkey_tbl_len = 1;
   a.max_vl_num = 1;
   a.active_width = 2; // 4x
   a.active_speed = 32;
   a.phys_state = is_up ? phys_link_up : phys_polling;
-  a.link_layer = IBV_LINK_LAYER_ETHERNET;
+  a.link_layer = static_cast<std::uint8_t>(entry.link_layer.load(std::memory_order_relaxed));
+  if (is_ib) {
+    a.sm_lid = subnet_manager_lid;
+    a.subnet_timeout = 18; // 1.07 s, what subnet managers set
+    if (is_up && a.lid == 0) {
+      a.state = IBV_PORT_INIT; // the link is there, and no subnet manager has come by
+      a.sm_lid = 0;
+    }
+  }
   std::memcpy(out, &a, std::min(size, sizeof a));
   return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "verbs/soft/addressing.hpp"
 #include "verbs/soft/event_log.hpp"
+#include "verbs/soft/routing.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
 
@@ -41,26 +42,32 @@ base::expected<void> apply(runtime& rt, std::string_view name, log_kind kind, st
   return {};
 }
 
-/// One change of a port's GID table. Tables have one writer at a time: the segment's lock keeps other
-/// processes out, the mutex other threads of this one.
-std::mutex gid_writer;
+/// One change of a port's addresses. They have one writer at a time: the segment's lock keeps other processes
+/// out, the mutex other threads of this one.
+std::mutex address_writer;
+template <class Change>
+base::expected<void> change_addresses(runtime& rt, std::string_view name, std::uint32_t detail,
+                                      Change change) {
+  std::lock_guard lock{address_writer};
+  if (!rt.memory().lock())
+    return base::fail(base::reason::busy, layer, "a stopped process holds the fabric's lock");
+  auto outcome = apply(rt, name, log_kind::address_changed, detail, change);
+  rt.memory().unlock();
+  return outcome;
+}
+
 template <class Change>
 base::expected<void> change_gids(runtime& rt, std::string_view name, std::uint32_t index, Change change) {
   if (index >= layout::gids_per_port)
     return base::fail(base::reason::invalid_argument, layer,
                       "a GID index is 0 to " + std::to_string(layout::gids_per_port - 1) + ", not " +
                           std::to_string(index));
-  std::lock_guard lock{gid_writer};
-  if (!rt.memory().lock())
-    return base::fail(base::reason::busy, layer, "a stopped process holds the fabric's lock");
-  auto outcome = apply(rt, name, log_kind::address_changed, index, [&](layout::device_entry& d) {
+  return change_addresses(rt, name, index, [&](layout::device_entry& d) {
     if (!change(d))
       return false;
     d.gid_epoch.fetch_add(1, std::memory_order_seq_cst);
     return true;
   });
-  rt.memory().unlock();
-  return outcome;
 }
 
 } // namespace
@@ -171,10 +178,16 @@ base::expected<void> set_gid(runtime& rt, std::string_view device, const gid_row
     return base::fail(base::reason::invalid_argument, layer, "a GID's type is IB, RoCE v1 or RoCE v2");
   if (is_same_gid(row.value, ibv_gid{}))
     return base::fail(base::reason::invalid_argument, layer, "a GID cannot be all zeros");
-  return change_gids(rt, device, row.index, [&](layout::device_entry& d) {
-    write_gid(d, row.index, row);
-    return true;
+  bool fits = true;
+  auto outcome = change_gids(rt, device, row.index, [&](layout::device_entry& d) {
+    fits = !is_infiniband(d) || row.type == IBV_GID_TYPE_IB;
+    if (fits)
+      write_gid(d, row.index, row);
+    return fits;
   });
+  if (outcome && !fits)
+    return base::fail(base::reason::invalid_argument, layer, "an InfiniBand port has GIDs of type IB only");
+  return outcome;
 }
 
 base::expected<void> delete_gid(runtime& rt, std::string_view device, std::uint32_t index) {
@@ -225,12 +238,24 @@ base::expected<void> set_mtu(runtime& rt, std::string_view device, std::uint32_t
 }
 
 base::expected<void> set_lid(runtime& rt, std::string_view device, std::uint16_t lid) {
-  return apply(rt, device, log_kind::address_changed, lid, [&](layout::device_entry& d) {
-    if (d.lid.exchange(lid, std::memory_order_seq_cst) == lid)
+  std::string wrong;
+  auto outcome = change_addresses(rt, device, lid, [&](layout::device_entry& d) {
+    const auto index = static_cast<std::uint32_t>(&d - rt.tables().devices.data());
+    if (is_infiniband(d) && lid != 0) {
+      if (lid < least_lid || lid > greatest_lid)
+        wrong = "a port's LID is " + std::to_string(least_lid) + " to " + std::to_string(greatest_lid) +
+                ", or 0 for none, not " + std::to_string(lid);
+      else if (!is_free_lid(rt.tables(), index, lid))
+        wrong = "another port of the subnet has LID " + std::to_string(lid);
+    }
+    if (!wrong.empty() || d.lid.exchange(lid, std::memory_order_seq_cst) == lid)
       return false;
     d.lid_epoch.fetch_add(1, std::memory_order_seq_cst);
     return true;
   });
+  if (outcome && !wrong.empty())
+    return base::fail(base::reason::invalid_argument, layer, wrong);
+  return outcome;
 }
 
 std::vector<device_state> list_devices(const runtime& rt) {
@@ -256,6 +281,7 @@ std::vector<device_state> list_devices(const runtime& rt) {
     s.stuck_wrs = d.stuck_wrs.load(std::memory_order_acquire);
     s.mtu = d.mtu.load(std::memory_order_acquire);
     s.lid = d.lid.load(std::memory_order_acquire);
+    s.link_layer = static_cast<std::uint8_t>(d.link_layer.load(std::memory_order_relaxed));
     all.push_back(std::move(s));
   }
   return all;

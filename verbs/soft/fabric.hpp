@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "verbs/provider.hpp"
+#include "verbs/soft/device_options.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -18,60 +19,6 @@
 #include <vector>
 
 namespace actor_rdma::verbs::soft {
-
-/// How a device executes work. `immediate`: in the post (at most 256 KiB of copying per post, the rest at
-/// later polls), for throughput figures. `paced`: rate and latency, so that WRs really are outstanding.
-/// `null`: as immediate, but no payload of more than 8 bytes is moved, for overhead figures. (On the command
-/// line: inline, paced, null.)
-enum class nic_mode : std::uint8_t { immediate, paced, null, paced_null };
-/// Rate and latency count.
-constexpr bool is_paced(nic_mode m) noexcept {
-  return m == nic_mode::paced || m == nic_mode::paced_null;
-}
-/// Payload is copied, of more than a word.
-constexpr bool moves_payload(nic_mode m) noexcept {
-  return m == nic_mode::immediate || m == nic_mode::paced;
-}
-
-/// What one device grants at most; reported by query_device and enforced. More objects than there may be are
-/// ENOMEM, an object that is too large is EINVAL. Each may be made smaller than what stands here, not larger.
-struct device_limits {
-  std::uint32_t max_qp = 1U << 16;
-  std::uint32_t max_qp_wr = 16384; ///< of a send queue, of a receive queue
-  std::uint32_t max_sge = 4;
-  std::uint32_t max_cq = 1U << 14;
-  std::uint32_t max_cqe = 1U << 20;
-  std::uint32_t max_srq = 1U << 14;
-  std::uint32_t max_srq_wr = 16384;
-  std::uint32_t max_mr = 1U << 15;
-  std::uint64_t max_mr_size = UINT64_MAX >> 1; ///< bytes
-  std::uint32_t max_qp_rd_atom = 16;           ///< READs and atomics of one queue pair, in each direction
-  /// As a responder for all queue pairs together: max_dest_rd_atomic is taken from it when a queue pair goes
-  /// to RTR (ENOMEM when it is used up), and given back when it is reset or destroyed.
-  std::uint32_t max_res_rd_atom = 1U << 20;
-};
-
-/// One place of a port's GID table.
-struct gid_row {
-  std::uint32_t index = 0;
-  union ibv_gid value {};
-  std::uint32_t type = IBV_GID_TYPE_ROCE_V2; ///< ibv_gid_type
-  std::uint32_t interface_index = 1;         ///< 24 bits
-  bool interface_up = true;
-};
-/// "fe80::1", "::ffff:10.0.0.1" or "10.0.0.1".
-std::optional<ibv_gid> parse_gid(const std::string& text);
-std::string to_text(const ibv_gid& gid);
-struct device_options {
-  std::string name = "soft0";
-  nic_mode mode = nic_mode::immediate;
-  double rate_gbit_s = 25.0;                             ///< paced only; each end's device is charged
-  base::duration latency = std::chrono::microseconds{5}; ///< paced only; one way
-  std::uint32_t mtu = 4096; ///< of the port, bytes: 256, 512, 1024, 2048 or 4096. No path MTU may exceed it.
-  device_limits limits;
-  std::vector<gid_row> gids; ///< of the port; empty: a table of its own
-  bool lost = false;         ///< not there at first, see set_lost()
-};
 
 struct fabric_options {
   /// Name of the shared segment; empty for a fabric private to this process.
@@ -162,6 +109,7 @@ struct device_state {
   std::uint64_t stuck_wrs = 0;
   std::uint32_t mtu = 4096;
   std::uint32_t lid = 0;
+  std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
 };
 
 class host;
@@ -212,6 +160,8 @@ public:
   virtual base::expected<std::vector<gid_row>> gids(std::string_view device) const = 0;
   /// A port raises no event for it. Packets that are longer than the MTU of either port get lost.
   virtual base::expected<void> set_mtu(std::string_view device, std::uint32_t bytes) = 0;
+  /// The device raises IBV_EVENT_LID_CHANGE. What is sent to a LID that no port of the subnet has is lost.
+  /// InfiniBand: 0, as without a subnet manager (the port is in INIT then), or one that is free.
   virtual base::expected<void> set_lid(std::string_view device, std::uint16_t lid) = 0;
   virtual std::vector<device_state> devices() const = 0;
   /// Raises an async event in every open context of the device, `count` times. Events of queue pairs and
@@ -242,6 +192,7 @@ public:
   /// Virtual time: not the number of before when completions or async events may have come to its devices.
   virtual std::uint64_t arrivals() const = 0;
 };
+
 /// Memory that peers in other processes reach without a system call: a shared mapping, backed by a memfd. Any
 /// other memory works too, by process_vm_readv/writev. nullptr when memory is exhausted.
 void* allocate_shared(std::size_t length) noexcept;

@@ -27,7 +27,7 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 8;                // changes with anything below
+inline constexpr std::uint32_t version = 9;                // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
@@ -94,8 +94,10 @@ struct alignas(64) device_entry {
   std::atomic<std::uint32_t> lid_epoch;
   std::atomic<std::uint32_t> loss_seq; // counts changes: odd is lost. Contexts do not survive a change
   std::atomic<std::uint32_t> lid;
-  std::atomic<std::uint32_t> mtu;         // active MTU of the port, bytes
-  alignas(64) std::atomic<nanos> tx_free; // when the last reserved byte will have left, arrived
+  std::atomic<std::uint32_t> link_layer;    // as in ibv_port_attr
+  std::atomic<std::uint64_t> subnet_prefix; // InfiniBand
+  std::atomic<std::uint32_t> mtu;           // active MTU of the port, bytes
+  alignas(64) std::atomic<nanos> tx_free;   // when the last reserved byte will have left, arrived
   std::atomic<nanos> rx_free;
   alignas(64) std::atomic<std::uint64_t> bytes_sent;
   std::atomic<std::uint64_t> stuck_wrs;
@@ -114,7 +116,7 @@ struct alignas(64) qp_entry {
   std::atomic<std::uint32_t> device;
   std::atomic<std::uint32_t> pd;
   std::atomic<std::uint32_t> dest_qpn;
-  std::atomic<std::uint32_t> dest_device;
+  std::atomic<std::uint32_t> dest_path; // see routing.hpp
   std::atomic<std::uint32_t> access;
   std::atomic<std::uint8_t> max_dest_reads;
   std::atomic<std::uint8_t> rnr_timer;      // as in ibv_qp_attr

@@ -47,6 +47,20 @@ std::string check_options(const device_options& options) {
     return fmt::format("max_mr_size is 0 to {}, not {}", most.max_mr_size, options.limits.max_mr_size);
   if (!is_mtu(options.mtu))
     return fmt::format("mtu is 256, 512, 1024, 2048 or 4096, not {}", options.mtu);
+  if (options.link_layer != IBV_LINK_LAYER_ETHERNET && options.link_layer != IBV_LINK_LAYER_INFINIBAND)
+    return fmt::format("link_layer is {} (InfiniBand) or {} (Ethernet), not {}",
+                       static_cast<int>(IBV_LINK_LAYER_INFINIBAND), static_cast<int>(IBV_LINK_LAYER_ETHERNET),
+                       options.link_layer);
+  const bool is_ib = options.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  if (!is_ib && (options.lid != 0 || options.subnet_prefix != default_subnet_prefix))
+    return "lid and subnet_prefix are of InfiniBand ports";
+  if (options.lid != 0 && (options.lid < least_lid || options.lid > greatest_lid))
+    return fmt::format("lid is {} to {}, or 0 for one that is free, not {}", least_lid, greatest_lid,
+                       options.lid);
+  for (const auto& row : options.gids)
+    if (is_ib && row.type != IBV_GID_TYPE_IB)
+      return fmt::format("GID {} has type {}, an InfiniBand port has GIDs of type IB only", row.index,
+                         row.type);
   for (const auto& row : options.gids)
     if (row.index >= layout::gids_per_port || row.type > IBV_GID_TYPE_ROCE_V2)
       return fmt::format("a GID has index 0 to {} and type IB, RoCE v1 or RoCE v2, not index {}, type {}",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Executing one work request: the requester's own checks, and the memory that it names.
-#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/tables.hpp"
 
@@ -19,19 +18,16 @@ bool soft_qp::find_responder() noexcept {
             peer_.device_generation)
       return true;
   }
-  own_gid_epoch_ = device().gid_epoch.load(std::memory_order_seq_cst);
-  const auto source = read_gid(device(), attributes_.ah_attr.grh.sgid_index);
-  has_peer_ = source && is_same_gid(source->value, source_gid_) && // else it has no address to send from
-              resolve(rt, attributes_.ah_attr.grh.dgid, attributes_.dest_qp_num, context_.device().index(),
-                      qp_num, peer_);
+  own_address_epoch_ = address_epoch(device(), std::memory_order_seq_cst);
+  has_peer_ = has_source(rt.tables(), way_) && resolve(rt, way_, attributes_.dest_qp_num, qp_num, peer_);
   region_ = receive_region_ = {};
   return has_peer_;
 }
 
 bool soft_qp::is_still_addressed() const noexcept {
-  return device().gid_epoch.load(std::memory_order_relaxed) == own_gid_epoch_ &&
-         context_.rt().tables().devices[peer_.device].gid_epoch.load(std::memory_order_relaxed) ==
-             peer_.gid_epoch;
+  return address_epoch(device(), std::memory_order_relaxed) == own_address_epoch_ &&
+         address_epoch(context_.rt().tables().devices[peer_.device], std::memory_order_relaxed) ==
+             peer_.address_epoch;
 }
 
 bool soft_qp::is_wire_open() const noexcept {

@@ -3,7 +3,6 @@
 // Birth, states and end of a queue pair.
 #include "verbs/soft/queue_pair.hpp"
 
-#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/qp_transitions.hpp"
 #include "verbs/soft/shared_receive_queue.hpp"
@@ -153,13 +152,9 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
   if (((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0 && wanted.max_rd_atomic > limits.max_qp_rd_atom) ||
       ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0 && wanted.max_dest_rd_atomic > limits.max_qp_rd_atom))
     return EINVAL;
-  if ((mask & IBV_QP_AV) != 0) {
-    const auto& av = wanted.ah_attr;
-    if (av.is_global == 0 || av.port_num != 1 || av.grh.sgid_index >= layout::gids_per_port)
-      return EINVAL; // RoCE has no other addresses than GIDs
-    if (!read_gid(device(), av.grh.sgid_index))
-      return ENODATA; // an empty place of the table
-  }
+  if ((mask & IBV_QP_AV) != 0)
+    if (const int error = check_address_handle(device(), wanted.ah_attr); error != 0)
+      return error;
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0 && (wanted.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0 &&
       !context_.rt().memory().reserve(&context_.rt().tables().atomics[index_], sizeof(layout::atomic_entry)))
     return ENOMEM; // requesters will look there without asking
@@ -169,10 +164,9 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     return ENOMEM;
   if ((mask & IBV_QP_AV) != 0) {
     const auto& av = wanted.ah_attr;
-    source_gid_ = read_gid(device(), av.grh.sgid_index).value_or(gid_row{}).value;
+    way_ = route_of(context_.rt().tables(), context_.device().index(), av);
     // An address where nobody is does not fail here: on a real fabric neither.
-    e.dest_device.store(device_of_gid(context_.rt().tables(), av.grh.dgid).value_or(UINT32_MAX),
-                        std::memory_order_relaxed);
+    e.dest_path.store(path_to(context_.rt().tables(), way_), std::memory_order_relaxed);
     attributes_.ah_attr = av;
   }
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0)

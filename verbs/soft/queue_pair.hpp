@@ -196,8 +196,8 @@ private:
   std::uint64_t done_ = 0;
   std::atomic<std::uint64_t> released_{0};
 
-  ibv_gid source_gid_{};            // that sgid_index named when it was set
-  std::uint32_t own_gid_epoch_ = 0; // of peer_
+  route way_;                           // of the address handle
+  std::uint32_t own_address_epoch_ = 0; // of peer_
   responder peer_{};
   bool has_peer_ = false;
   region_cache region_{};

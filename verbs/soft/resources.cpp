@@ -22,6 +22,32 @@ namespace actor_rdma::verbs::soft {
 // -- device
 // ---------------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Its addresses, when the entry is not yet marked as used.
+base::expected<void> set_up_port(layout::tables& t, std::uint32_t index, const device_options& options) {
+  auto& entry = t.devices[index];
+  const bool is_ib = options.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  entry.link_layer.store(options.link_layer, std::memory_order_relaxed);
+  entry.subnet_prefix.store(is_ib ? options.subnet_prefix : 0, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < layout::gids_per_port; ++i)
+    write_gid(entry, i, std::nullopt);
+  const auto usual = is_ib ? default_infiniband_gids(index, options.subnet_prefix) : default_gid_table(index);
+  for (const auto& row : options.gids.empty() ? usual : options.gids)
+    write_gid(entry, row.index, row);
+  if (!is_ib)
+    return {};
+  const auto lid = options.lid != 0 ? std::optional{options.lid} : choose_lid(t, index);
+  if (!lid || !is_free_lid(t, index, *lid))
+    return base::fail(base::reason::busy, "soft NIC",
+                      device_name(entry) + ": another port of its subnet has LID " +
+                          std::to_string(options.lid));
+  entry.lid.store(*lid, std::memory_order_relaxed);
+  return {};
+}
+
+} // namespace
+
 base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, const std::string& host,
                                                                  const device_options& options) {
   const auto name = host + '/' + options.name;
@@ -45,10 +71,8 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
   entry.latency.store(options.latency.count(), std::memory_order_relaxed);
   entry.fs_per_byte.store(fs_per_byte(options.rate_gbit_s), std::memory_order_relaxed);
   entry.mtu.store(options.mtu, std::memory_order_relaxed);
-  for (std::uint32_t i = 0; i < layout::gids_per_port; ++i)
-    write_gid(entry, i, std::nullopt);
-  for (const auto& row : options.gids.empty() ? default_gid_table(*index) : options.gids)
-    write_gid(entry, row.index, row);
+  if (auto done = set_up_port(t, *index, options); !done)
+    return base::fail(done.error());
   if (options.lost)
     entry.loss_seq.store(1, std::memory_order_relaxed);
   entry.used.store(1, std::memory_order_release);

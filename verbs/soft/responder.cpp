@@ -4,7 +4,6 @@
 #include "verbs/soft/responder.hpp"
 
 #include "base/log.hpp"
-#include "verbs/soft/addressing.hpp"
 #include "verbs/soft/responder_steps.hpp"
 #include "verbs/soft/runtime.hpp"
 #include "verbs/soft/tables.hpp"
@@ -103,14 +102,14 @@ void log_no_permission(const runtime& rt, const responder& to) {
             device_name(rt.tables().devices[to.device]));
 }
 
-bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::uint32_t own_device,
-             std::uint32_t own_qpn, responder& out) noexcept {
+bool resolve(const runtime& rt, const route& way, std::uint32_t qpn, std::uint32_t own_qpn,
+             responder& out) noexcept {
   auto& t = rt.tables();
-  const auto device = device_of_gid(t, address);
+  const auto device = device_on(t, way);
   if (!device)
     return false;
-  const auto gid_epoch = t.devices[*device].gid_epoch.load(std::memory_order_seq_cst);
-  if (!has_gid(t.devices[*device], address))
+  const auto epoch = address_epoch(t.devices[*device], std::memory_order_seq_cst);
+  if (!leads_to(t, way, *device))
     return false; // it went since it was found
   const auto index = index_of_qp_number(t, qpn);
   const auto& entry = t.qps[index];
@@ -121,12 +120,12 @@ bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn, std::
          t.devices[*device].generation.load(std::memory_order_relaxed),
          t.devices[*device].process.load(std::memory_order_relaxed),
          entry.pd.load(std::memory_order_relaxed),
-         address,
-         gid_epoch};
+         way,
+         epoch};
   const bool connected = qp_responds(word) && entry.qpn.load(std::memory_order_relaxed) == qpn &&
                          entry.device.load(std::memory_order_relaxed) == *device &&
                          entry.dest_qpn.load(std::memory_order_relaxed) == own_qpn &&
-                         entry.dest_device.load(std::memory_order_relaxed) == own_device;
+                         entry.dest_path.load(std::memory_order_relaxed) == path_from(t, way);
   // All fields above belong to one life of the entry only if it is still the same.
   return connected && qp_generation(entry.word.load(std::memory_order_seq_cst)) == out.generation;
 }
@@ -139,7 +138,8 @@ bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& 
          device.used.load(std::memory_order_acquire) != 0 &&
          device.generation.load(std::memory_order_relaxed) == to.device_generation &&
          rt.is_reachable(to.process) &&
-         (device.gid_epoch.load(std::memory_order_relaxed) == to.gid_epoch || has_gid(device, to.address));
+         (address_epoch(device, std::memory_order_relaxed) == to.address_epoch ||
+          leads_to(t, to.way, to.device));
 }
 
 ibv_wc_status status_of(verdict refusal) noexcept {

@@ -8,6 +8,7 @@
 
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/layout.hpp"
+#include "verbs/soft/routing.hpp"
 #include "verbs/soft/tables.hpp"
 #include "verbs/soft/transfer.hpp"
 
@@ -32,13 +33,13 @@ struct responder {
   std::uint32_t device_generation = 0;
   std::uint32_t process = 0;
   std::uint32_t pd = 0;
-  ibv_gid address{};           ///< that it was found by
-  std::uint32_t gid_epoch = 0; ///< of its device at that time
+  route way;                       ///< that it was found by
+  std::uint32_t address_epoch = 0; ///< of its device at that time
 };
 
-/// Finds the queue pair `qpn` on the device with the address, if it is connected to us and ready to respond.
-[[nodiscard]] bool resolve(const runtime& rt, const ibv_gid& address, std::uint32_t qpn,
-                           std::uint32_t own_device, std::uint32_t own_qpn, responder& out) noexcept;
+/// Finds the queue pair `qpn` at the end of the way, if it is connected to us and ready to respond.
+[[nodiscard]] bool resolve(const runtime& rt, const route& way, std::uint32_t qpn, std::uint32_t own_qpn,
+                           responder& out) noexcept;
 /// Whether a packet from our device would reach the responder's port now: both links up, device and process
 /// there.
 [[nodiscard]] bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& to) noexcept;

@@ -108,6 +108,14 @@ TEST_CASE("the tool's refusals have a sentence and an exit code") {
   CHECK(run("delay soft0 -5ms" + fabric_argument).code == 2);
   CHECK(run("mtu soft0 1500" + fabric_argument).code == 2);
   CHECK(run("lid soft0 65536" + fabric_argument).code == 2);
+  {
+    device_options ib;
+    ib.link_layer = IBV_LINK_LAYER_INFINIBAND;
+    const auto other = std::move(*net->attach("ib", {ib}));
+    CHECK(has(run("lid ib/soft0 1" + fabric_argument), "a port's LID is 2 to 32767, or 0 for none, not 1"));
+    CHECK(run("lid ib/soft0 77" + fabric_argument).code == 0);
+    CHECK(has(run("show" + fabric_argument), "77 InfiniBand"));
+  }
   CHECK(run("gid soft0 move 9 5" + fabric_argument).code == 1); // nothing is there now
   CHECK(run("gid soft0 move 16 5" + fabric_argument).code == 2);
   CHECK(run("gid soft0 del 16" + fabric_argument).code == 2);

@@ -31,7 +31,7 @@ wr_facts soft_qp::facts_of(std::uint64_t wr) noexcept {
          : slot.is_read ? work_op::read
          : is_send      ? work_op::send
                         : work_op::write;
-  f.peer_device = entry().dest_device.load(std::memory_order_relaxed);
+  f.peer_device = device_of_path(entry().dest_path.load(std::memory_order_relaxed));
   f.peer_qp = entry().dest_qpn.load(std::memory_order_relaxed);
   const auto& t = context_.rt().tables();
   if (!slot.is_inline && slot.num_sge > 0)
@@ -114,7 +114,7 @@ wr_facts soft_qp::facts_of_receive(std::uint32_t ticket, std::uint64_t wr_id,
   wr_facts f;
   f.wr = ticket;
   f.op = work_op::recv;
-  f.peer_device = entry().dest_device.load(std::memory_order_relaxed);
+  f.peer_device = device_of_path(entry().dest_path.load(std::memory_order_relaxed));
   f.peer_qp = entry().dest_qpn.load(std::memory_order_relaxed);
   f.work = {wr_id, 0, length};
   return f;

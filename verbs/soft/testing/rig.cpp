@@ -59,8 +59,12 @@ address end::where() const {
   const auto gids = ctx.query_gids(1);
   REQUIRE(gids);
   for (const auto& entry : *gids)
-    if (entry.type == IBV_GID_TYPE_ROCE_V2)
+    if (entry.type == IBV_GID_TYPE_ROCE_V2 ||
+        (entry.type == IBV_GID_TYPE_IB && entry.index == options.gid_index))
       a.gid = entry.gid;
+  const auto port = ctx.query_port(1);
+  REQUIRE(port);
+  a.lid = port->lid;
   a.qpn = qp.number();
   a.psn = options.psn;
   a.addr = reinterpret_cast<std::uintptr_t>(memory);
@@ -85,10 +89,11 @@ int end::to_rtr(const address& peer) {
   attr.rq_psn = peer.psn;
   attr.max_dest_rd_atomic = options.reads;
   attr.min_rnr_timer = options.rnr_timer;
-  attr.ah_attr.is_global = 1;
+  attr.ah_attr.is_global = options.grh ? 1 : 0;
   attr.ah_attr.port_num = 1;
+  attr.ah_attr.dlid = peer.lid;
   attr.ah_attr.grh.dgid = peer.gid;
-  attr.ah_attr.grh.sgid_index = 3;
+  attr.ah_attr.grh.sgid_index = options.gid_index;
   attr.ah_attr.grh.hop_limit = 64;
   const auto done = qp.modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                         IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);

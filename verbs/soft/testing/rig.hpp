@@ -39,11 +39,14 @@ struct qp_options {
   std::uint32_t max_recv_wr = 64;
   std::uint8_t rnr_retry = 6;
   std::uint8_t rnr_timer = 12; // 640 us
+  bool grh = true;
+  std::uint8_t gid_index = 3;
 };
 
 /// What one end must know of the other.
 struct address {
   ibv_gid gid{};
+  std::uint16_t lid = 0;
   std::uint32_t qpn = 0;
   std::uint32_t psn = 0;
   std::uint64_t addr = 0;

@@ -59,10 +59,10 @@ std::string text_of(base::duration d) {
 }
 
 void show(const soft::fabric& net) {
-  fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9} {:>6} {:>6} {:>8} {:>16}\n", "device", "link", "hang",
-             "delay", "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent");
+  fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9} {:>6} {:>6} {:>8} {:>16} {:>6} {:<10}\n", "device", "link",
+             "hang", "delay", "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent", "LID", "link layer");
   for (const auto& d : net.devices())
-    fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16}\n", d.name,
+    fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16} {:>6} {:<10}\n", d.name,
                d.lost      ? "lost"
                : d.link_up ? "up"
                            : "down",
@@ -70,7 +70,7 @@ void show(const soft::fabric& net) {
                : d.hang    ? "on"
                            : "off",
                text_of(d.delay), name_of(d.mode), d.rate_gbit_s, d.open_qps, d.open_mrs, d.stuck_wrs,
-               d.bytes_sent);
+               d.bytes_sent, d.lid, soft::link_layer_name(d.link_layer));
 }
 
 void print(const soft::log_entry& e) {
@@ -128,6 +128,8 @@ int run_command(int argc, char** argv) {
   auto* const exec = app.add_subcommand("exec", "Run a program on the fabric: soft-nic exec -- PROGRAM ARGS");
   exec->add_option("--devices", run.devices, "how many it has (ACTOR_RDMA_SOFT_DEVICES)");
   exec->add_option("--host", run.host, "name of its host (ACTOR_RDMA_SOFT_HOST)");
+  exec->add_option("--link-layer", run.link_layer,
+                   "ethernet or infiniband, for each device with commas (ACTOR_RDMA_SOFT_LINK_LAYER)");
   exec->add_flag("!--no-files", run.with_files, "without /sys/class/infiniband and /dev/infiniband");
   exec->add_option("program", run.command, "the program and, behind --, its arguments")->required();
   auto* const log = app.add_subcommand("log", "Print the event log");
