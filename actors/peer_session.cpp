@@ -315,11 +315,11 @@ void peer::make_endpoint(std::size_t ours, std::size_t theirs) {
   p.peer_device = their.device;
   p.peer_device_number = static_cast<std::uint16_t>(theirs);
   p.qps = config_.qps_per_endpoint;
-  const auto rail = std::make_shared<const std::string>(p.name);
+  const auto name = std::make_shared<const std::string>(p.name);
   const auto& spare = config_.spare_devices;
   const bool is_spare = std::find(spare.begin(), spare.end(), dev.object->name()) != spare.end();
   for (std::uint32_t k = 0; k < config_.qps_per_endpoint; ++k) {
-    p.slots.push_back(queue_.add_slot(dev.object->number(), p.peer_device_number, rail, is_spare));
+    p.slots.push_back(queue_.add_slot(dev.object->number(), p.peer_device_number, name, is_spare));
     slots_.emplace_back();
   }
   p.self = where_.self;

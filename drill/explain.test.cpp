@@ -35,6 +35,9 @@ TEST_CASE("the words for a device name each of its settings that is not the usua
       {"latency_us", {"7", "7 us one way"}},
       {"mtu", {"1024", "one way, MTU 1024)"}},
       {"gids", {R"({ "3": "10.0.0.1" })", "GID 3 is ::ffff:10.0.0.1"}},
+      {"link_layer", {R"("infiniband")", "one way, InfiniBand"}},
+      {"lid", {R"(5, "link_layer": "infiniband")", "InfiniBand, LID 5"}},
+      {"subnet_prefix", {R"("fec0::", "link_layer": "infiniband")", "InfiniBand, subnet 0xfec0"}},
       {"limits", {R"({ "max_qp": 7, "max_cqe": 9 })", "one way, max_qp 7, max_cqe 9)"}},
   };
   for (const auto& k : format::device_keys()) {
