@@ -197,7 +197,7 @@ TEST_CASE("D-10: ports of different subnets use a GRH and the LID for routers, b
 }
 
 TEST_CASE("RoCE v1 is used when one end asks for it, by both, and when there is nothing else") {
-  const auto with_table = [](std::vector<std::pair<const char*, std::uint32_t>> rows) {
+  const auto with_table = [](const std::vector<std::pair<const char*, std::uint32_t>>& rows) {
     auto o = roce;
     for (const auto& [gid, type] : rows) {
       gid_row r;
