@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of a run: does every rail carry again, does everything come to rest, is nothing left.
+#include "drill/offers.hpp"
 #include "drill/sim/play.hpp"
 
 #include <algorithm>
@@ -76,7 +77,9 @@ bool play::every_rail_carries() {
     f.must_carry = may(r);
     if (r.carried) {
       const auto carried = *r.carried - zero_;
-      f.carried_after = carried - (carried <= flows_over ? facts_.last_fault : offered);
+      const auto needed = first_offer(facts_, r.from.substr(0, r.from.find('/')),
+                                      r.to.substr(0, r.to.find('/')), facts_.last_fault);
+      f.carried_after = carried - (carried <= flows_over ? std::min(needed, carried) : offered);
     }
     facts_.rails.push_back(std::move(f));
   }

@@ -233,3 +233,13 @@ TEST_CASE("bytes are counted as of the time that was asked for, whenever its tur
     CHECK(judge(s, facts).status == exit_good);
   }
 }
+
+TEST_CASE(
+    "a rail is timed from when the file's own traffic needed it, also if that was long after the fault") {
+  const auto s = parsed(R"("hosts": [{ "name": "a" }, { "name": "b" }],
+  "traffic": [{ "name": "first", "from": "a", "to": "b", "rate_per_s": 100, "repeat_until_ms": 100 },
+              { "name": "second", "from": "a", "to": "b", "rate_per_s": 100, "start_ms": 4000, "repeat_until_ms": 4500 }],
+  "faults": [{ "at_ms": 200, "kind": "link_down", "device": "a/soft0", "for_ms": 50 }],
+  "bounds": { "converge_within_ms": 1000 })");
+  CHECK(judge(s, play(s, 1)).status == exit_good);
+}
