@@ -33,6 +33,10 @@ thread_local long allocations_left = -1;
   throw std::bad_alloc{};
 }
 
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return std::malloc(size == 0 ? 1 : size);
+}
+
 [[gnu::noinline]] void operator delete(void* p) noexcept {
   std::free(p);
 }
