@@ -311,6 +311,7 @@ int soft_context::die() {
     ibv_async_event event{};
     event.event_type = IBV_EVENT_DEVICE_FATAL;
     raise(event, nullptr);
+    loss_told_.store(true, std::memory_order_release);
     wake_waiting_calls();
   }
   return result;

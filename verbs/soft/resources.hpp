@@ -161,6 +161,8 @@ public:
   /// Whether the device was lost since it was opened: what was made of it is dead, and stays so when the
   /// device is back.
   [[nodiscard]] bool is_dead() const noexcept { return dead_.load(std::memory_order_acquire); }
+  /// And DEVICE_FATAL has been raised, which is a moment later: what it had is taken apart first.
+  [[nodiscard]] bool has_told_loss() const noexcept { return loss_told_.load(std::memory_order_acquire); }
   /// Whether it should be, by the tables.
   [[nodiscard]] bool outlived_its_device() const noexcept {
     return device_.entry().loss_seq.load(std::memory_order_acquire) != born_at_loss_seq_;
@@ -182,6 +184,7 @@ private:
   std::uint32_t seen_lid_epoch_;
   const std::uint32_t born_at_loss_seq_;
   std::atomic<bool> dead_{false};
+  std::atomic<bool> loss_told_{false};
   std::mutex retiring_;
 };
 

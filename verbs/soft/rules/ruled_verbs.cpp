@@ -35,14 +35,15 @@ template <class Get>
 int wait_by_rules(ibv_context* context, verb call, Get get) {
   auto& c = soft_context::of(context);
   auto& rt = c.rt();
-  if (c.is_dead() && call == verb::get_async_event && c.async_events().has_any())
-    return get(); // DEVICE_FATAL itself
+  const bool is_lost = c.is_dead() || c.outlived_its_device();
+  if (is_lost && call == verb::get_async_event && (c.async_events().has_any() || !c.has_told_loss()))
+    return get(); // DEVICE_FATAL itself, which may be about to come
   if (const int error = judge_call(context, call).error; error != 0) {
     errno = error;
     return -1;
   }
   const int result = get();
-  if (result != 0 && c.is_dead()) { // it died while this waited
+  if (result != 0 && c.has_told_loss()) { // it died while this waited
     errno = EIO;
     return -1;
   }
