@@ -35,7 +35,6 @@ slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_devi
                 : std::make_shared<const std::string>(fmt::format("{}>{}", local_device, peer_device));
   s.local_device = local_device;
   s.peer_device = peer_device;
-  s.rail_mask = rail_bit(local_device, peer_device);
   s.is_spare = is_spare;
   const auto same = std::find_if(slots_.begin(), slots_.end(), [&](const auto& other) {
     return other.local_device == local_device && other.peer_device == peer_device;

@@ -14,6 +14,7 @@
 #include "actors/slice.hpp"
 #include "base/time.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -123,7 +124,8 @@ private:
     std::uint16_t peer_device = 0;
     rail_name rail;
     bool is_spare = false;
-    std::uint64_t rail_mask = 0; ///< one bit
+    /// One bit. A node has no more rails than there are.
+    std::uint64_t rail_mask() const noexcept { return std::uint64_t{1} << std::min<std::size_t>(path, 63); }
     bool usable = false;
     bool passed = false; ///< in this pull: what waits needs keys that its devices do not have
     std::uint16_t generation = 0;
@@ -169,7 +171,6 @@ private:
   void request_refused(const batch_state& batch, transfer& item);
   void end_barred();
   void bar(const refusal_budget::source& who);
-  std::uint64_t rail_bit(std::uint16_t local_device, std::uint16_t peer_device) const noexcept;
   static reach::pair pair_of(const slice& what, reach::side whose, std::uint16_t device) noexcept;
   static reach::pair pair_of(const slice& what, reach::side whose, const slot_state& slot) noexcept;
   void tried(const slot_state& slot, const slice& what, bool is_out) noexcept;

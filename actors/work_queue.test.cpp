@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-class fixture : public work_queue_owner {
+class fixture : public indifferent_owner {
 public:
   explicit fixture(std::size_t slots = 2, std::uint32_t slice = 100) {
     config.slice_bytes = slice;
@@ -29,15 +29,8 @@ public:
       queue.set_usable(s, true, 1);
       generation.push_back(1);
     }
-    buffer->lkeys.assign(slots, 7);
-    auto memory = std::make_shared<remote_memory>();
-    memory->ranges.resize(1);
-    memory->ranges[0].length = 1u << 30;
-    memory->ranges[0].devices = slots;
-    memory->ranges[0].rkeys.assign(slots, 9);
-    buffer->length = 1u << 30;
-    buffer->devices = slots;
-    target = memory;
+    buffer = one_buffer(1u << 30, slots);
+    target = one_range(1u << 30, slots);
   }
 
   std::shared_ptr<batch_state> submit(std::vector<std::uint64_t> lengths, operation op = operation::write) {
@@ -77,13 +70,10 @@ public:
   }
   void batch_ended(const std::shared_ptr<batch_state>&) noexcept override { ++ended_batches; }
   void keys_refused() override { ++refusals; }
-  void source_barred(const refusal_budget::source&, base::time_point) override {}
-  void pair_avoided(const reach::pair&, base::time_point) override {}
-  void pair_works(const reach::pair&) override {}
 
   settings config;
   work_queue queue{config, *this};
-  std::shared_ptr<local_buffer> buffer = std::make_shared<local_buffer>();
+  std::shared_ptr<local_buffer> buffer;
   std::shared_ptr<const remote_memory> target;
   std::vector<std::uint16_t> generation;
   base::time_point now{1s};

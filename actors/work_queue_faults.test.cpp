@@ -49,7 +49,7 @@ namespace {
 
 /// Two QPs, four batches, and every kind of end that a WR can have, while the allocation of this number
 /// fails.
-class story final : public work_queue_owner {
+class story final : public indifferent_owner {
 public:
   explicit story(long failing) : left_(failing) {
     config_.slice_bytes = 100;
@@ -123,9 +123,6 @@ public:
 private:
   void batch_ended(const std::shared_ptr<batch_state>&) noexcept override { ++ended_; }
   void keys_refused() override { asked_ = true; }
-  void source_barred(const refusal_budget::source&, base::time_point) override {}
-  void pair_avoided(const reach::pair&, base::time_point) override {}
-  void pair_works(const reach::pair&) override {}
 
   template <class Call>
   bool attempt(Call&& call) {

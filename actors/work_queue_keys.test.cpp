@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Regions and keys in the work queue: borders, refusals, and what a new reading of the peer's memory decides.
 #include "actors/work_queue.hpp"
+#include "actors/work_queue_rig.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -34,7 +35,7 @@ bootstrap::remote_buffer entry(std::uint64_t id, std::uint64_t addr, std::uint64
   return b;
 }
 
-struct fixture : work_queue_owner {
+struct fixture : indifferent_owner {
   fixture() {
     config.slice_bytes = 100;
     config.send_queue_depth = 64;
@@ -70,11 +71,7 @@ struct fixture : work_queue_owner {
     c.add(what, how);
     queue.ended(c, now += 1us);
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
   void keys_refused() override { ++refusals; }
-  void source_barred(const refusal_budget::source&, base::time_point) override {}
-  void pair_avoided(const reach::pair&, base::time_point) override {}
-  void pair_works(const reach::pair&) override {}
 
   settings config;
   work_queue queue{config, *this};

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint32_t slice_bytes = 256;
 
-class fixture : public work_queue_owner {
+class fixture : public indifferent_owner {
 public:
   explicit fixture(std::size_t slots) {
     config.slice_bytes = slice_bytes;
@@ -27,15 +27,8 @@ public:
     for (std::size_t i = 0; i < slots; ++i)
       queue.set_usable(queue.add_slot(static_cast<std::uint16_t>(i), static_cast<std::uint16_t>(i)), true, 1);
     generation.assign(slots, 1);
-    buffer->length = 1u << 20;
-    buffer->devices = slots;
-    buffer->lkeys.assign(slots, 7);
-    auto memory = std::make_shared<remote_memory>();
-    memory->ranges.resize(1);
-    memory->ranges[0].length = 1u << 20;
-    memory->ranges[0].devices = slots;
-    memory->ranges[0].rkeys.assign(slots, 9);
-    target = memory;
+    buffer = one_buffer(1u << 20, slots);
+    target = one_range(1u << 20, slots);
   }
 
   /// One behind the other in both memories; a length of 0 leaves a gap of a byte.
@@ -71,15 +64,11 @@ public:
     queue.ended(c, now += 1us);
   }
   void suspect(chunk& posted) { queue.suspected(suspicion_of(posted)); }
-  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
   void keys_refused() override { ++refusals; }
-  void source_barred(const refusal_budget::source&, base::time_point) override {}
-  void pair_avoided(const reach::pair&, base::time_point) override {}
-  void pair_works(const reach::pair&) override {}
 
   settings config;
   work_queue queue{config, *this};
-  std::shared_ptr<local_buffer> buffer = std::make_shared<local_buffer>();
+  std::shared_ptr<local_buffer> buffer;
   std::shared_ptr<const remote_memory> target;
   std::vector<std::uint16_t> generation;
   base::time_point now{1s};

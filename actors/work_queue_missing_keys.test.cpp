@@ -2,6 +2,7 @@
 // Keys that are missing in the work queue: on rails whose devices do not have the memory nothing of it is
 // posted, whoever's device it is; what no usable rail can carry waits, and keeps nothing else from its way.
 #include "actors/work_queue.hpp"
+#include "actors/work_queue_rig.hpp"
 
 #include <algorithm>
 #include <map>
@@ -19,7 +20,7 @@ namespace {
 using keys = std::vector<std::uint32_t>;
 
 /// Three rails: device i to device i. Two ranges of the peer's and two buffers of ours.
-struct fixture : work_queue_owner {
+struct fixture : indifferent_owner {
   fixture() {
     config.slice_bytes = 100;
     config.send_queue_depth = 8;
@@ -102,11 +103,6 @@ struct fixture : work_queue_owner {
     used.erase(std::unique(used.begin(), used.end()), used.end());
     return used;
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
-  void keys_refused() override {}
-  void source_barred(const refusal_budget::source&, base::time_point) override {}
-  void pair_avoided(const reach::pair&, base::time_point) override {}
-  void pair_works(const reach::pair&) override {}
 
   settings config;
   work_queue queue{config, *this};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the queue learns of its rails' rates, and which share of the work they get for it.
 #include "actors/work_queue.hpp"
+#include "actors/work_queue_rig.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,22 +17,13 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Two rails that carry a slice in `each`, one after the other, and that is all there is to them.
-class two_rails : public work_queue_owner {
+class two_rails : public indifferent_owner {
 public:
   two_rails() {
     config.slice_bytes = 100;
     config.send_queue_depth = 8;
     for (std::uint16_t i = 0; i < 2; ++i)
       queue.set_usable(queue.add_slot(i, i), true, 1);
-    buffer->lkeys.assign(2, 7);
-    buffer->length = 1u << 30;
-    buffer->devices = 2;
-    auto memory = std::make_shared<remote_memory>();
-    memory->ranges.resize(1);
-    memory->ranges[0].length = 1u << 30;
-    memory->ranges[0].devices = 2;
-    memory->ranges[0].rkeys.assign(2, 9);
-    target = memory;
   }
 
   /// A batch of so many slices is carried to its end. How many each rail had of it.
@@ -65,16 +57,11 @@ public:
     now += 1ms;
     return given;
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
-  void keys_refused() override {}
-  void source_barred(const refusal_budget::source&, base::time_point) override {}
-  void pair_avoided(const reach::pair&, base::time_point) override {}
-  void pair_works(const reach::pair&) override {}
 
   settings config;
   work_queue queue{config, *this};
-  std::shared_ptr<local_buffer> buffer = std::make_shared<local_buffer>();
-  std::shared_ptr<const remote_memory> target;
+  std::shared_ptr<local_buffer> buffer = one_buffer(1u << 30, 2);
+  std::shared_ptr<const remote_memory> target = one_range(1u << 30, 2);
   std::array<base::duration, 2> each{10us, 10us};
   base::time_point now{1s};
 };

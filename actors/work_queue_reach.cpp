@@ -19,17 +19,6 @@ constexpr std::uint8_t bit_of(reach::side whose) noexcept {
 
 } // namespace
 
-/// The rail's of these two devices, or the next free one. A node has no more rails than there are bits.
-std::uint64_t work_queue::rail_bit(std::uint16_t local_device, std::uint16_t peer_device) const noexcept {
-  std::uint64_t taken = 0;
-  for (const auto& s : slots_) {
-    if (s.local_device == local_device && s.peer_device == peer_device)
-      return s.rail_mask;
-    taken |= s.rail_mask;
-  }
-  return taken + 1 != 0 ? taken + 1 : std::uint64_t{1} << 63;
-}
-
 reach::pair work_queue::pair_of(const slice& what, reach::side whose, std::uint16_t device) noexcept {
   const auto& item = *what.item;
   if (whose == reach::side::ours) {
@@ -47,7 +36,7 @@ reach::pair work_queue::pair_of(const slice& what, reach::side whose, const slot
 /// Fills in the keys, and what the slice would try again there.
 work_queue::route work_queue::route_of(slice& what, const slot_state& slot) const noexcept {
   what.tries = 0;
-  if (!aim(what, slot) || (what.refused_on & slot.rail_mask) != 0)
+  if (!aim(what, slot) || (what.refused_on & slot.rail_mask()) != 0)
     return route::closed;
   auto worst = route::open;
   if (!reach_.knows_any())
@@ -98,7 +87,7 @@ void work_queue::memory_refused(slice& what, reach::side whose, std::uint16_t de
     owner_.pair_avoided(which, reach_.retry_at(which));
   for (const auto& s : slots_)
     if ((whose == reach::side::ours ? s.local_device : s.peer_device) == device)
-      what.refused_on |= s.rail_mask;
+      what.refused_on |= s.rail_mask();
 }
 
 /// The request is wrong if nobody is left who might take it.
@@ -106,7 +95,7 @@ bool work_queue::give_up_where_refused(const slice& what) {
   if (best_route(what) <= route::suspect)
     return false;
   for (const auto& s : slots_)
-    if ((what.refused_on & s.rail_mask) != 0)
+    if ((what.refused_on & s.rail_mask()) != 0)
       for (const auto whose : sides)
         reach_.acquit(pair_of(what, whose, s));
   request_refused(*what.batch, *what.item);
@@ -138,7 +127,7 @@ void work_queue::reached(const slot_state& slot, const slice& what) {
     if (const auto which = pair_of(what, whose, slot); reach_.works(which, now_))
       owner_.pair_works(which);
   for (const auto& s : slots_)
-    if ((what.refused_on & s.rail_mask) != 0)
+    if ((what.refused_on & s.rail_mask()) != 0)
       for (const auto whose : sides)
         if (const auto which = pair_of(what, whose, s); reach_.prove(which))
           owner_.pair_avoided(which, reach_.retry_at(which));

@@ -2,6 +2,7 @@
 // E-16 in the work queue: a device that does not reach some memory costs one attempt and is avoided for that
 // memory alone; a request that is wrong by itself is tried once for each device, fails, and leaves no trace.
 #include "actors/work_queue.hpp"
+#include "actors/work_queue_rig.hpp"
 
 #include <functional>
 #include <map>
@@ -20,7 +21,7 @@ namespace {
 
 /// Four rails, device i to device i, two buffers of ours and two ranges of the peer's. What devices do with
 /// what is posted is said by `verdict`.
-struct fixture : work_queue_owner {
+struct fixture : indifferent_owner {
   fixture() {
     config.slice_bytes = 100;
     config.send_queue_depth = 4;
@@ -87,7 +88,6 @@ struct fixture : work_queue_owner {
       n += count;
     return n;
   }
-  void batch_ended(const std::shared_ptr<batch_state>&) noexcept override {}
   void keys_refused() override { asked = true; }
   void source_barred(const refusal_budget::source&, base::time_point) override { ++bars; }
   void pair_avoided(const reach::pair& p, base::time_point at) override {

@@ -2,6 +2,7 @@
 // Requests that a device refuses for what they are: they fail, they cannot go on failing without end, and
 // what stands beside them is not drawn in.
 #include "actors/work_queue.hpp"
+#include "actors/work_queue_rig.hpp"
 
 #include <vector>
 
@@ -14,7 +15,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// One rail, READs (no remote fences), and two pairs of buffers.
-struct fixture : work_queue_owner {
+struct fixture : indifferent_owner {
   fixture() {
     config.slice_bytes = 100;
     config.send_queue_depth = 8;
@@ -66,10 +67,7 @@ struct fixture : work_queue_owner {
     CHECK(b->result(0).cause == base::reason::request_fault);
   }
   void batch_ended(const std::shared_ptr<batch_state>&) noexcept override { ++ended_batches; }
-  void keys_refused() override {}
   void source_barred(const refusal_budget::source& who, base::time_point) override { bars.push_back(who); }
-  void pair_avoided(const reach::pair&, base::time_point) override {}
-  void pair_works(const reach::pair&) override {}
 
   settings config;
   work_queue queue{config, *this};

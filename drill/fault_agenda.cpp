@@ -48,7 +48,7 @@ std::string fault_agenda::host_of(const fault_spec& what, bool undo) const {
   if (!what.host.empty())
     return what.host;
   if (!what.device.empty())
-    return what.device.substr(0, what.device.find('/'));
+    return drill::host_of(what.device);
   for (const auto& t : what_.traffic)
     if (t.name == what.traffic)
       return t.to;

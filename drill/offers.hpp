@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a pair of hosts had work for its rails: one that nobody needed cannot have carried.
+// When rails came back after the faults: timed from when there was work for them, because one that nobody
+// needed cannot have carried.
 #pragma once
 
 #include "base/time.hpp"
 #include "drill/facts.hpp"
 
+#include <optional>
 #include <string>
 
 namespace actor_rdma::drill {
 
-/// The first time from `after` on at which a transfer of the file's own traffic between them was open; max()
-/// if there was none.
-base::duration first_offer(const run_facts& facts, const std::string& from, const std::string& to,
-                           base::duration after);
+/// What is to be said of the rail between these devices ("a/soft0") in the end. `carried`: when it first did
+/// since the last fault, if it did. From `flows_over` on every rail was offered some.
+rail_fact fact_of_rail(const run_facts& facts, const std::string& from, const std::string& to,
+                       bool must_carry, std::optional<base::duration> carried, base::duration flows_over);
 
 } // namespace actor_rdma::drill

@@ -4,6 +4,7 @@
 #include "drill/random_scenario.hpp"
 
 #include "base/random.hpp"
+#include "drill/scenario.hpp"
 
 #include <algorithm>
 #include <map>
@@ -92,9 +93,8 @@ private:
   }
   /// A host's own fault waits for those of its devices, and they for it.
   bool is_idle_whole(const host& h, std::int64_t at) const {
-    return std::all_of(busy_until_.begin(), busy_until_.end(), [&](const auto& b) {
-      return b.second <= at || b.first.substr(0, b.first.find('/')) != h.name;
-    });
+    return std::all_of(busy_until_.begin(), busy_until_.end(),
+                       [&](const auto& b) { return b.second <= at || host_of(b.first) != h.name; });
   }
 
   json make_faults() {

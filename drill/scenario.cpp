@@ -38,11 +38,15 @@ std::uint64_t traffic_spec::slot_bytes() const {
   return memory_pool::rounded(*std::max_element(sizes.begin(), sizes.end()));
 }
 
+std::string host_of(const std::string& device) {
+  return device.substr(0, device.find('/'));
+}
+
 verbs::soft::device_options scenario::nic(const std::string& device) const {
-  const auto slash = device.find('/');
-  if (const auto* of = host(device.substr(0, slash)); of != nullptr)
+  const auto name = host_of(device);
+  if (const auto* of = host(name); of != nullptr)
     for (const auto& nic : of->nics())
-      if (device.compare(slash + 1, std::string::npos, nic.name) == 0)
+      if (device == name + "/" + nic.name)
         return nic;
   return {};
 }

@@ -138,6 +138,9 @@ struct bounds_spec {
   double isolation_percent = 5;
 };
 
+/// "a" of "a/soft0".
+std::string host_of(const std::string& device);
+
 struct scenario {
   std::string path; ///< of the file
   std::string id;

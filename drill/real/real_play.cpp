@@ -126,7 +126,7 @@ void real_play::look_at_log() {
     if (e.kind != verbs::soft::log_kind::qp_created)
       continue;
     event_fact made;
-    made.host = e.device.substr(0, e.device.find('/'));
+    made.host = host_of(e.device);
     made.at = e.at - zero_;
     made.what.subject = e.device;
     facts_.made_qps.push_back(std::move(made));

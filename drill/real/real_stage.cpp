@@ -16,10 +16,6 @@ std::pair<std::string, std::string> in_order(const std::string& a, const std::st
   return a < b ? std::pair{a, b} : std::pair{b, a};
 }
 
-std::string host_of(const std::string& device) {
-  return device.substr(0, device.find('/'));
-}
-
 tl::unexpected<base::error> not_now(std::string why) {
   return base::fail(base::reason::invalid_argument, "drill", std::move(why));
 }

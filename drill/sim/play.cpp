@@ -135,7 +135,7 @@ void play::look_at_log() {
                                       e.qp_num, e.wr_id, e.length, e.detail));
     if (e.kind == log_kind::qp_created) {
       event_fact made;
-      made.host = e.device.substr(0, e.device.find('/'));
+      made.host = host_of(e.device);
       made.at = e.at - zero_;
       made.what.subject = e.device;
       facts_.made_qps.push_back(std::move(made));
@@ -285,7 +285,7 @@ void play::plan() {
       world.at(zero_ + t, [this, t] { sample_bytes(t); });
   std::set<std::string> hosts;
   for (const auto& f : what_.faults) {
-    for (const auto& h : {f.host, f.from, f.to, f.device.substr(0, f.device.find('/'))})
+    for (const auto& h : {f.host, f.from, f.to, host_of(f.device)})
       if (!h.empty())
         hosts.insert(h);
     // A traffic is what such a fault strikes at, not only what its time is counted by.
@@ -295,7 +295,7 @@ void play::plan() {
         if (t.name == f.traffic)
           hosts.insert(t.to);
     for (const auto& device : ruled_devices(f, stage_.cluster().fabric().devices()))
-      hosts.insert(device.substr(0, device.find('/')));
+      hosts.insert(host_of(device));
   }
   facts_.faulted_hosts.assign(hosts.begin(), hosts.end());
   const auto at_once = agenda_.plan(random_, [&](base::duration due, const fault_spec& f) {

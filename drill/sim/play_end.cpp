@@ -59,8 +59,7 @@ bool play::every_rail_carries() {
   if (what_.faults.empty())
     return true;
   const auto flows_over = now();
-  const auto offered = std::max(flows_over, facts_.last_fault);
-  facts_.converge_until = offered + what_.bounds.converge_within;
+  facts_.converge_until = std::max(flows_over, facts_.last_fault) + what_.bounds.converge_within;
   for (auto& f : after_flows_)
     f.begin();
   const auto may = [this](const rail& r) { return stage_.can_carry(r.from, r.to); };
@@ -71,18 +70,10 @@ bool play::every_rail_carries() {
   step_until(all, zero_ + facts_.converge_until + what_.bounds.converge_within);
   for (auto& f : after_flows_)
     f.finish();
-  for (const auto& r : rails_) {
-    rail_fact f;
-    f.name = r.from + ">" + r.to;
-    f.must_carry = may(r);
-    if (r.carried) {
-      const auto carried = *r.carried - zero_;
-      const auto needed = first_offer(facts_, r.from.substr(0, r.from.find('/')),
-                                      r.to.substr(0, r.to.find('/')), facts_.last_fault);
-      f.carried_after = carried - (carried <= flows_over ? std::min(needed, carried) : offered);
-    }
-    facts_.rails.push_back(std::move(f));
-  }
+  for (const auto& r : rails_)
+    facts_.rails.push_back(fact_of_rail(facts_, r.from, r.to, may(r),
+                                        r.carried ? std::optional{*r.carried - zero_} : std::nullopt,
+                                        flows_over));
   const auto idle = [&] {
     return std::none_of(after_flows_.begin(), after_flows_.end(), [](const flow& f) { return f.has_open(); });
   };

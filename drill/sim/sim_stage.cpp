@@ -14,10 +14,6 @@ std::pair<std::string, std::string> in_order(const std::string& a, const std::st
   return a < b ? std::pair{a, b} : std::pair{b, a};
 }
 
-std::string host_of(const std::string& device) {
-  return device.substr(0, device.find('/'));
-}
-
 } // namespace
 
 sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : fabric_stage(what), cluster_(seed) {

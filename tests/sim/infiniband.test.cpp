@@ -42,6 +42,15 @@ bool has_subject(const sim::machine& of, const std::string& part) {
                      [&](const auto& e) { return e.subject.find(part) != std::string::npos; });
 }
 
+void must_carry_both_ways(sim::cluster& c, sim::machine& a, sim::machine& b) {
+  sim::load there(c, a, b, 64 * 1024, 8, 2);
+  sim::load back(c, b, a, 64 * 1024, 8, 2);
+  REQUIRE(there.connected());
+  REQUIRE(back.connected());
+  sim::must_arrive(there, 1, 2s);
+  sim::must_arrive(back, 2, 2s);
+}
+
 } // namespace
 
 TEST_CASE("D-10: nodes with both kinds of ports pair each with its like and carry over both") {
@@ -186,12 +195,7 @@ TEST_CASE("D-10: ports of different subnets use a GRH and the LID for routers, b
     auto& a = c.add(node("a", {far}));
     far.subnet_prefix += 1;
     auto& b = c.add(node("b", {far}));
-    sim::load there(c, a, b, 64 * 1024, 8, 2);
-    sim::load back(c, b, a, 64 * 1024, 8, 2);
-    REQUIRE(there.connected());
-    REQUIRE(back.connected());
-    sim::must_arrive(there, 1, 2s);
-    sim::must_arrive(back, 2, 2s);
+    must_carry_both_ways(c, a, b);
     CHECK(a.count(observe::event_kind::attempt_failed) == 0);
   }
 }
@@ -221,12 +225,7 @@ TEST_CASE("RoCE v1 is used when one end asks for it, by both, and when there is 
   }
   auto& a = c.add(how);
   auto& b = c.add(node("b", {with_table({{"10.0.0.2", v2}, {"10.0.0.2", v1}})}));
-  sim::load there(c, a, b, 64 * 1024, 8, 2);
-  sim::load back(c, b, a, 64 * 1024, 8, 2);
-  REQUIRE(there.connected());
-  REQUIRE(back.connected());
-  sim::must_arrive(there, 1, 2s);
-  sim::must_arrive(back, 2, 2s);
+  must_carry_both_ways(c, a, b);
   CHECK(has_detail(a, "GID 0 ::ffff:10.0.0.1: RoCE v1"));
   CHECK(has_detail(b, "GID 0 ::ffff:10.0.0.2: RoCE v2")); // what it publishes
 }

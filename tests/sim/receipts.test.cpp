@@ -14,6 +14,13 @@ namespace {
 constexpr std::size_t piece = 256 * 1024;
 constexpr std::size_t pieces = 16;
 
+struct two_rails {
+  sim::cluster c{1};
+  sim::machine& a = c.add(sim::paced("a"));
+  sim::machine& b = c.add(sim::paced("b"));
+  sim::load load{c, a, b, piece, pieces, 4};
+};
+
 struct account {
   std::map<std::string, std::uint64_t> bytes; ///< by rail
   std::uint64_t issued_again = 0;
@@ -36,10 +43,10 @@ account sum_of(const actors::batch_state& batch) {
 } // namespace
 
 TEST_CASE("H-02: receipts say which rail carried how much, as the devices counted it") {
-  sim::cluster c(1);
-  auto& a = c.add(sim::paced("a"));
-  auto& b = c.add(sim::paced("b"));
-  sim::load load(c, a, b, piece, pieces, 4);
+  two_rails on;
+  auto& c = on.c;
+  auto& a = on.a;
+  auto& load = on.load;
   REQUIRE(load.connected());
   c.world().run_for(10ms); // what came up has sent its probes
   const std::uint64_t before[] = {state_of(c, "a/soft0").bytes_sent, state_of(c, "a/soft1").bytes_sent};
@@ -60,10 +67,10 @@ TEST_CASE("H-02: receipts say which rail carried how much, as the devices counte
 }
 
 TEST_CASE("H-02: a receipt tells that a rail hung, and which one delivered in its place") {
-  sim::cluster c(1);
-  auto& a = c.add(sim::paced("a"));
-  auto& b = c.add(sim::paced("b"));
-  sim::load load(c, a, b, piece, pieces, 4);
+  two_rails on;
+  auto& c = on.c;
+  auto& a = on.a;
+  auto& load = on.load;
   REQUIRE(load.connected());
   REQUIRE(c.fabric().set_hang("a/soft0", true));
   const auto batch = load.send(1);
