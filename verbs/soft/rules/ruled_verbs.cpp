@@ -35,15 +35,24 @@ template <class Get>
 int wait_by_rules(ibv_context* context, verb call, Get get) {
   auto& c = soft_context::of(context);
   auto& rt = c.rt();
-  const bool is_lost = c.is_dead() || c.outlived_its_device();
-  if (is_lost && call == verb::get_async_event && (c.async_events().has_any() || !c.has_told_loss()))
-    return get(); // DEVICE_FATAL itself, which may be about to come
+  // DEVICE_FATAL itself, which may be about to come, goes before every error that the loss makes; the device
+  // may die anywhere in here. Asked in this order, since it is raised before it counts as told.
+  const auto is_fatal_due = [&] {
+    return call == verb::get_async_event && (c.is_dead() || c.outlived_its_device()) &&
+           (!c.has_told_loss() || c.async_events().has_any());
+  };
+  if (is_fatal_due())
+    return get();
   if (const int error = judge_call(context, call).error; error != 0) {
+    if (is_fatal_due())
+      return get();
     errno = error;
     return -1;
   }
   const int result = get();
   if (result != 0 && c.has_told_loss()) { // it died while this waited
+    if (is_fatal_due())
+      return get();
     errno = EIO;
     return -1;
   }
