@@ -27,8 +27,9 @@ struct memory_options {
 };
 
 /// What becomes of control messages. `late`: by so much, and so is everything behind it on its link.
-/// `refused`: a CONNECT does not arrive, and its sender gets a REJECT.
-enum class message_fate : std::uint8_t { lost, twice, truncated, late, refused };
+/// `refused`: a CONNECT does not arrive, and its sender gets a REJECT. `overtaken`: it changes places with
+/// the next one on its link, or goes alone when none has followed for so long.
+enum class message_fate : std::uint8_t { lost, twice, truncated, late, refused, overtaken };
 
 /// The next `count` messages from one node to another, of one type ("connect") or of any.
 struct message_fault {

@@ -132,7 +132,16 @@ void core::post(place to, event_kind kind, const char* name, std::vector<std::ui
     return;
   const auto due = now + latency(at(other(to)).node, target.node) + later;
   target.queued_bytes += bytes.size();
+  const bool overtakes = waits_to_be_overtaken(to);
+  if (overtakes) // it has waited long enough, whatever follows
+    target.queue.back().due = std::min(target.queue.back().due, due);
   target.queue.push_back({due, next_id_++, kind, name, std::move(bytes)});
+  if (overtakes && kind == event_kind::message) {
+    auto& overtaken = target.queue[target.queue.size() - 2];
+    overtaken.lets_next_pass = false;
+    std::swap(overtaken, target.queue.back());
+    target.queue.back().due = due;
+  }
   list(to);
 }
 

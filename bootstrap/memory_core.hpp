@@ -57,6 +57,7 @@ private:
     event_kind kind = event_kind::message;
     const char* name = "";
     std::vector<std::uint8_t> bytes;
+    bool lets_next_pass = false; // the next message goes before it
   };
   struct doom {
     base::time_point due;
@@ -85,6 +86,8 @@ private:
 
   void post(place to, event_kind kind, const char* name, std::vector<std::uint8_t> bytes = {},
             base::duration later = {});
+  /// Whether what was sent last to this end waits to be overtaken.
+  [[nodiscard]] bool waits_to_be_overtaken(place to);
   /// The fault that waits for this message, used up by one.
   std::optional<message_fault> take_fault(place near, const message& what);
   /// False: the message went its usual way.

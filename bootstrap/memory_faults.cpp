@@ -30,11 +30,17 @@ std::optional<message> refusal_of(const message& what, const std::string& text) 
   return answer;
 }
 
+bool core::waits_to_be_overtaken(place to) {
+  const auto& queue = at(to).queue;
+  return !queue.empty() && queue.back().lets_next_pass;
+}
+
 std::optional<message_fault> core::take_fault(place near, const message& what) {
   const std::string type = type_name(what.what);
   const auto fits = [&](const message_fault& f) {
     return f.from == at(near).node && f.to == at(other(near)).node && (f.type.empty() || f.type == type) &&
-           (f.fate != message_fate::refused || refusal_of(what, {}).has_value());
+           (f.fate != message_fate::refused || refusal_of(what, {}).has_value()) &&
+           (f.fate != message_fate::overtaken || !waits_to_be_overtaken(other(near)));
   };
   const auto found = std::find_if(message_faults.begin(), message_faults.end(), fits);
   if (found == message_faults.end())
@@ -62,6 +68,14 @@ bool core::send_with_fault(place near, const message& what, std::vector<std::uin
     post(far, event_kind::message, name, std::move(bytes));
     break;
   case message_fate::late: post(far, event_kind::message, name, std::move(bytes), fault->by); break;
+  case message_fate::overtaken: {
+    auto& queue = at(far).queue;
+    const auto before = queue.size();
+    post(far, event_kind::message, name, std::move(bytes), fault->by);
+    if (queue.size() > before)
+      queue.back().lets_next_pass = true;
+    break;
+  }
   case message_fate::refused:
     if (auto answer = encode(*refusal_of(what, fault->text)))
       post(near, event_kind::message, "reject", std::move(*answer));

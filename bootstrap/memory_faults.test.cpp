@@ -86,6 +86,37 @@ TEST_CASE("a late message holds back what follows it on its link") {
   CHECK(n.network.now() - before >= 5ms);
 }
 
+TEST_CASE("a message changes places with the next one on its link, and the others keep theirs") {
+  linked_nodes n;
+  const auto before = n.network.now();
+  n.next(message_fate::overtaken, 2);
+  n.pings(1, 5);
+  n.run();
+  CHECK(n.arrived() == std::vector<std::uint64_t>{2, 1, 4, 3, 5});
+  CHECK(n.network.now() - before < 1ms); // nobody waits once somebody has passed
+  CHECK(n.heard_by_b.count(kind::closed) == 0);
+}
+
+TEST_CASE("a message that nothing follows goes alone after its time") {
+  linked_nodes n;
+  const auto before = n.network.now();
+  n.next(message_fate::overtaken, 1);
+  n.pings(1, 1);
+  n.run();
+  CHECK(n.arrived() == std::vector<std::uint64_t>{1});
+  CHECK(n.network.now() - before >= 5ms);
+}
+
+TEST_CASE("the end of a link does not pass a message that waits to be overtaken") {
+  linked_nodes n;
+  n.next(message_fate::overtaken, 1);
+  n.pings(1, 1);
+  n.a->close(n.link);
+  n.run();
+  CHECK(n.arrived() == std::vector<std::uint64_t>{1});
+  CHECK(n.heard_by_b.count(kind::closed) == 1);
+}
+
 TEST_CASE("a message that is cut in half ends its link") {
   linked_nodes n;
   n.next(message_fate::truncated, 1);

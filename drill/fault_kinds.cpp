@@ -2,6 +2,8 @@
 // The table of faults.
 #include "drill/fault_kinds.hpp"
 
+#include "drill/fault_kind_groups.hpp"
+
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -14,31 +16,7 @@ namespace actor_rdma::drill {
 namespace {
 
 using spec = const fault_spec&;
-using bootstrap::message_fate;
 using verbs::soft::hang_mode;
-
-std::string ms(base::duration d) {
-  return fmt::format("{:g} ms", std::chrono::duration<double, std::milli>(d).count());
-}
-
-fault_kind message_kind(const char* name, const char* meaning, message_fate fate, const char* words,
-                        std::vector<std::string> must_have, std::vector<std::string> may_have) {
-  fault_kind k;
-  k.name = name;
-  k.meaning = meaning;
-  k.must_have = std::move(must_have);
-  k.may_have = std::move(may_have);
-  k.apply = [fate](spec f, stage& s) {
-    return s.next_messages({fate, f.from, f.to, f.message, f.messages, f.by, f.text});
-  };
-  k.words = [words](spec f) {
-    return fmt::format("the next {} control message{} from {} to {} {}",
-                       f.messages == 1 ? f.message : fmt::format("{} {}", f.messages, f.message),
-                       f.messages == 1 ? "" : "s", f.from, f.to, words) +
-           (f.by.count() != 0 ? " by " + ms(f.by) : "");
-  };
-  return k;
-}
 
 std::string quietly(spec f) {
   return f.is_quiet ? " without an event" : "";
@@ -240,92 +218,8 @@ std::vector<fault_kind> make_kinds() {
                  [](spec f, stage& s) { return s.revoke_memory(f.traffic, false); },
                  [](spec f) { return "the memory of " + f.traffic + " is deregistered"; }});
   add_rule_kinds(all);
-  // -- control network
-  all.push_back(
-      {"control_cut",
-       "All control links between two hosts are reset; they can be dialled again.",
-       {"from", "to"},
-       {},
-       [](spec f, stage& s) { return s.cut_control(f.from, f.to); },
-       {},
-       [](spec f) { return "the control links between " + f.from + " and " + f.to + " are reset"; }});
-  all.push_back(
-      {"control_black_hole",
-       "Nothing gets through between two hosts on the control network, in either direction.",
-       {"from", "to"},
-       {},
-       [](spec f, stage& s) { return s.black_hole_control(f.from, f.to, true); },
-       [](spec f, stage& s) { return s.black_hole_control(f.from, f.to, false); },
-       [](spec f) { return "the control network between " + f.from + " and " + f.to + " swallows all"; }});
-  all.push_back(
-      {"control_latency",
-       "Control messages in this direction take so long.",
-       {"from", "to", "by_ms"},
-       {},
-       [](spec f, stage& s) { return s.set_control_latency(f.from, f.to, f.by); },
-       [](spec f, stage& s) {
-         return s.set_control_latency(f.from, f.to, s.usual_control_latency(f.from, f.to));
-       },
-       [](spec f) { return fmt::format("control messages from {} to {} take {}", f.from, f.to, ms(f.by)); }});
-  all.push_back({"control_refuse",
-                 "Dials to the host are refused, as if nobody listened.",
-                 {"host"},
-                 {},
-                 [](spec f, stage& s) { return s.refuse_dials(f.host, true); },
-                 [](spec f, stage& s) { return s.refuse_dials(f.host, false); },
-                 [](spec f) { return "dials to " + f.host + " are refused"; }});
-  all.push_back(message_kind("control_drop", "The next control messages are lost; the link stays.",
-                             message_fate::lost, "are lost", {"from", "to"}, {"messages", "message"}));
-  all.push_back(message_kind("control_duplicate", "The next control messages arrive twice.",
-                             message_fate::twice, "arrive twice", {"from", "to"}, {"messages", "message"}));
-  all.push_back(message_kind("control_truncate", "The next control messages lose their second half.",
-                             message_fate::truncated, "are cut in half", {"from", "to"},
-                             {"messages", "message"}));
-  all.push_back(message_kind(
-      "control_delay", "The next control messages are late, and so is what follows them on their link.",
-      message_fate::late, "are late", {"from", "to", "by_ms"}, {"messages", "message"}));
-  all.push_back(message_kind(
-      "control_reject", "The next CONNECT messages do not arrive; their sender gets a REJECT.",
-      message_fate::refused, "are answered with a refusal", {"from", "to"}, {"messages", "text"}));
-  // -- hosts
-  all.push_back({"host_kill",
-                 "The process is gone at once, with its QPs and memory; its links are reset.",
-                 {"host"},
-                 {},
-                 [](spec f, stage& s) { return s.kill_host(f.host); },
-                 [](spec f, stage& s) { return s.restart_host(f.host); },
-                 [](spec f) { return "the process on " + f.host + " is killed"; }});
-  all.push_back({"host_restart",
-                 "The killed process is there again, at the same address.",
-                 {"host"},
-                 {},
-                 [](spec f, stage& s) { return s.restart_host(f.host); },
-                 {},
-                 [](spec f) { return "the process on " + f.host + " is started again"; },
-                 true});
-  all.push_back({"host_freeze",
-                 "The process is stopped (SIGSTOP); its devices go on.",
-                 {"host"},
-                 {},
-                 [](spec f, stage& s) { return s.freeze_host(f.host, true); },
-                 [](spec f, stage& s) { return s.freeze_host(f.host, false); },
-                 [](spec f) { return "the process on " + f.host + " is stopped"; }});
-  all.push_back({"host_thaw",
-                 "The stopped process goes on.",
-                 {"host"},
-                 {},
-                 [](spec f, stage& s) { return s.freeze_host(f.host, false); },
-                 {},
-                 [](spec f) { return "the process on " + f.host + " goes on"; },
-                 true});
-  all.push_back({"churn_memory",
-                 "The host registers and publishes memory and deregisters it at once.",
-                 {"host"},
-                 {},
-                 [](spec f, stage& s) { return s.churn_memory(f.host); },
-                 {},
-                 [](spec f) { return f.host + " registers and deregisters memory"; },
-                 true});
+  add_control_kinds(all);
+  add_process_kinds(all);
   say_needs(all);
   return all;
 }

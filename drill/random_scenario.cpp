@@ -179,7 +179,7 @@ private:
     case 3: return {{"kind", "control_cut"}, {"from", h.name}, {"to", peer.name}};
     case 4: return {{"kind", "control_black_hole"}, {"from", h.name}, {"to", peer.name}, {"for_ms", lasts}};
     case 5:
-      return {{"kind", one_of<std::string>({"control_drop", "control_duplicate"})},
+      return {{"kind", one_of<std::string>({"control_drop", "control_duplicate", "control_reorder"})},
               {"from", h.name},
               {"to", peer.name},
               {"messages", random_.between(1, 5)}};

@@ -50,6 +50,18 @@ void tcp_proxy::stream::add(base::time_point due, std::span<const std::uint8_t> 
   const auto frame = bootstrap::make_frame(payload);
   waiting.push_back({due, {frame.begin(), frame.end()}});
   bytes += frame.size();
+  if (waiting.size() < 2 || !waiting[waiting.size() - 2].lets_next_pass)
+    return;
+  auto& overtaken = waiting[waiting.size() - 2];
+  overtaken.lets_next_pass = false;
+  if (overtaken.due <= due) // some of it may be on its way
+    return;
+  overtaken.due = due;
+  std::swap(overtaken, waiting.back());
+}
+
+bool tcp_proxy::stream::waits_to_be_overtaken(base::time_point now) const {
+  return !waiting.empty() && waiting.back().lets_next_pass && waiting.back().due > now;
 }
 
 tcp_proxy::tcp_proxy(const std::string& target)
@@ -168,7 +180,8 @@ const bootstrap::message_fault* tcp_proxy::take_fault(const stream& s, const boo
   for (const auto& [towards_target, trap] : traps_) {
     const auto& f = trap->what;
     if (towards_target != s.towards_target || (!f.type.empty() && f.type != type) ||
-        (f.fate == bootstrap::message_fate::refused && !bootstrap::refusal_of(what, {})))
+        (f.fate == bootstrap::message_fate::refused && !bootstrap::refusal_of(what, {})) ||
+        (f.fate == bootstrap::message_fate::overtaken && s.waits_to_be_overtaken(base::mono_clock::now())))
       continue;
     auto left = trap->left.load();
     while (left > 0 && !trap->left.compare_exchange_weak(left, left - 1)) {
@@ -195,6 +208,10 @@ void tcp_proxy::pass_on(stream& s, stream& other, std::span<const std::uint8_t> 
     break;
   case message_fate::truncated: s.add(due, payload.first(payload.size() / 2)); break;
   case message_fate::late: s.add(due + fault->by, payload); break;
+  case message_fate::overtaken:
+    s.add(due + fault->by, payload);
+    s.waiting.back().lets_next_pass = true;
+    break;
   case message_fate::refused:
     if (const auto answer = bootstrap::encode(*bootstrap::refusal_of(*message, fault->text)))
       other.add(now + (other.towards_target ? to_target_ : from_target_), *answer);

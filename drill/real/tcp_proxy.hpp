@@ -56,6 +56,7 @@ private:
   struct chunk {
     base::time_point due;
     std::string data;
+    bool lets_next_pass = false; ///< the next message goes before it, if it comes in time
   };
   struct stream {
     int from;
@@ -67,6 +68,7 @@ private:
     std::size_t bytes = 0;
     stream(int from_fd, int to_fd, bool is_towards_target);
     void add(base::time_point due, std::span<const std::uint8_t> payload);
+    bool waits_to_be_overtaken(base::time_point now) const;
   };
   struct connection {
     stream there;
