@@ -69,9 +69,9 @@ void device::handle(memory_registered& m) {
 }
 
 void device::handle(memory_released& m) {
-  if (m.opening != opening_ || !being_closed_)
+  if (m.opening != opening_ || !being_closed_ || memory_released_)
     return;
-  memory_released_ = true;
+  (m.all ? memory_released_ : memory_refused_) = true;
   try_to_close();
 }
 
@@ -237,8 +237,9 @@ void device::dig(const std::shared_ptr<qp_incarnation>& dead) {
       number_, [dead] { destroy_qp(*dead); },
       [self = shared(this), dead] {
         dead->being_destroyed = false;
-        if (!dead->destroyed)
-          return; // once more at the next reading of the port
+        dead->refused = !dead->destroyed;
+        if (dead->refused) // once more at the next reading of the port
+          return self->destroy_refused();
         self->give_reads(std::exchange(dead->reads, std::uint8_t{0}));
         std::erase(self->undead_, dead);
       });

@@ -74,6 +74,8 @@ public:
   /// destroyed.
   std::uint8_t take_reads(std::uint8_t wanted) noexcept;
   void give_reads(std::uint8_t reads) noexcept { served_reads_ -= reads; }
+  /// One of its QPs could not be destroyed, and is asked again later.
+  void destroy_refused();
   /// Takes over the end of a QP that its actor has no more use for, and tries until it is destroyed.
   void bury(const std::shared_ptr<qp_incarnation>& dead);
   std::uint64_t* landing(std::uint16_t index) noexcept { return &recipe_.landing()[index]; }
@@ -122,6 +124,9 @@ private:
   void unwatch_events();
   void lose(std::string cause);
   bool is_quiet() const noexcept;
+  bool only_refused_is_left() const noexcept;
+  void close_over();
+  void closed_over(const base::error& failure);
   void try_to_close();
   void close();
   void closed();
@@ -157,6 +162,9 @@ private:
   bool being_opened_ = false;    ///< the slow call is under way
   bool being_closed_ = false;    ///< lost, and its QPs are gone
   bool memory_released_ = false; ///< and the node's regions are
+  bool memory_refused_ = false;  ///< or some of them cannot be taken back
+  bool closing_over_ = false;    ///< a slow call
+  base::time_point close_over_again_{};
   bool quarantine_told_ = false;
   reopen_schedule schedule_;
   std::string last_open_failure_;

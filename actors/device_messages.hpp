@@ -38,9 +38,10 @@ struct device_added {
 struct memory_registered {
   std::uint32_t opening = 0;
 };
-/// node -> device, once per opening that was lost: none of its memory regions is left.
+/// node -> device, per opening that was lost: none of its memory regions is left, or some refused to go.
 struct memory_released {
   std::uint32_t opening = 0;
+  bool all = true;
 };
 /// endpoint, node -> device: tell me changes, and the present state at once.
 struct subscribe {

@@ -49,7 +49,7 @@ void device::lose(std::string cause) {
   parts_->ctx.mark_gone();
   unwatch_events(); // a dead descriptor stays readable
   schedule_.lost(env().now());
-  quarantine_told_ = memory_released_ = false;
+  quarantine_told_ = memory_released_ = memory_refused_ = false;
   note(observe::event_kind::device_lost, cause, opening_,
        schedule_.is_old_news() ? base::level::debug : base::level::warn);
   raise(device_event::lost, std::move(cause));
@@ -66,6 +66,8 @@ bool device::is_quiet() const noexcept {
 /// Closes once the last QP is gone. Destroys are retried for as long as it takes, so this may wait for ever;
 /// shutdown does not, it reports what is left.
 void device::try_to_close() {
+  if (only_refused_is_left())
+    return close_over();
   if (!is_quiet()) {
     say_what_is_left();
     return next_read(look_again);
@@ -79,6 +81,61 @@ void device::try_to_close() {
     return close();
   say_what_is_left();
   next_read(look_again);
+}
+
+/// Of a device that is lost: everything that could be destroyed has been, and nobody calls the rest but to
+/// destroy it.
+bool device::only_refused_is_left() const noexcept {
+  if (!lost_ || !parts_ || reading_ || being_opened_ || closing_over_ || *parts_->ctx.closed())
+    return false;
+  bool any = memory_refused_ && !memory_released_;
+  for (const auto* q : qps_)
+    if (q != nullptr && q->has_pair()) {
+      if (!q->refuses_to_go())
+        return false;
+      any = true;
+    }
+  for (const auto& dead : undead_) {
+    if (!dead->refused)
+      return false;
+    any = true;
+  }
+  return any && env().now() >= close_over_again_;
+}
+
+/// The one call that is left. It is also the fence of what was posted, and is told to those who wait for it.
+void device::close_over() {
+  closing_over_ = true;
+  close_over_again_ = env().now() + config_.drain_deadline;
+  unwatch();
+  auto failure = std::make_shared<base::error>(base::error{base::reason::none});
+  env().run_slow(
+      number_,
+      [parts = parts_, failure] {
+        if (auto closed = parts->close_over(); !closed)
+          *failure = closed.error();
+      },
+      [self = shared(this), failure] { self->guarded([&] { self->closed_over(*failure); }); });
+}
+
+void device::closed_over(const base::error& failure) {
+  closing_over_ = false;
+  if (failure.why != base::reason::none) {
+    left_behind_ = {failure.to_string()};
+  } else {
+    for (auto* q : qps_)
+      if (q != nullptr)
+        q->on_context_closed();
+    for (const auto& dead : std::vector(undead_))
+      dig(dead);
+  }
+  try_to_close();
+}
+
+/// A destroying call failed. If it is the device that is lost, there is another way.
+void device::destroy_refused() {
+  if (lost_ && machine_.state() == device_state::draining)
+    guarded([&] { try_to_close(); });
 }
 
 /// What refuses to go is tried again for as long as the node goes on.
@@ -103,6 +160,7 @@ void device::closed() {
   }
   parts_ = nullptr;
   being_closed_ = false;
+  close_over_again_ = {};
   raise(device_event::released, "everything of it is released");
 }
 

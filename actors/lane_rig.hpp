@@ -98,7 +98,7 @@ public:
     cq_.channel = &channel_;
     cq_.cq_context = this;
     cq_.cqe = capacity;
-    owner_ = std::make_unique<verbs::completion_channel>(table_, &channel_, "fake0", verbs::gone_flag{});
+    owner_ = std::make_unique<verbs::completion_channel>(table_, &channel_, "fake0", verbs::closed_flag{});
   }
   ~fake_queue() {
     owner_.reset();

@@ -141,8 +141,11 @@ void node::release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b
       [self = shared(this), device, b, refused] {
         self->guarded([&] {
           b->parts[device]->busy = false;
-          if (*refused) // the device says what is left of it, if that lasts
-            return self->look_again_at(device, self->env().now() + retry_most / 10);
+          if (*refused) { // they go with the device, which says what is left of it if that lasts
+            const auto& d = self->memory_[device];
+            caf::anon_send(self->where_.devices[device].handle, memory_released{d.opening, false});
+            return self->look_again_at(device, self->env().now() + retry_least);
+          }
           self->keep_keys(device, *b, {}, 0);
           self->reconcile(device);
         });

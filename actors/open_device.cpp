@@ -29,9 +29,9 @@ base::expected<open_device> open_device::open(const verbs::provider& table, ibv_
                                               std::size_t devices, std::uint32_t cq_capacity,
                                               std::uint8_t link_layer) {
   open_device d;
-  /// Nothing was posted on it: whatever its destroying calls say, nothing of it moves.
   const auto failed = [&](const base::error& why) {
     d.ctx.mark_gone();
+    (void)d.close(); // what refuses says so in its destructor
     return base::fail(why);
   };
   d.recipe = {&table,    table.get_device_name(handle), std::move(probe), number, devices, cq_capacity,
@@ -114,9 +114,25 @@ std::vector<std::string> open_device::close() {
     keep(pd.destroy());
   if (left.empty())
     keep(ctx.destroy());
+  if (!left.empty() && ctx && ctx.is_gone()) {
+    left.clear();
+    keep(close_over());
+  }
   if (probe_mr)
     new std::shared_ptr<probe_page>(recipe.probe); // still registered with the device: the pages must stay
   return left;
+}
+
+base::expected<void> open_device::close_over() {
+  if (channel && !channel.destroy())
+    channel.abandon();
+  auto closed = ctx.destroy();
+  if (closed) { // and what was made of it goes without a call
+    (void)probe_mr.destroy();
+    (void)cq.destroy();
+    (void)pd.destroy();
+  }
+  return closed;
 }
 
 } // namespace actor_rdma::actors

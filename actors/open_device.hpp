@@ -54,8 +54,12 @@ struct open_device {
                                           std::uint8_t link_layer = 0);
   /// The same of the device that has the recipe's name now, if there is one. Blocks.
   static base::expected<open_device> open(const device_recipe& recipe);
-  /// Releases everything, children first; what refused to go, in words. Blocks; not on a lane.
+  /// Releases everything, children first; what refused to go, in words. Of a device that is gone the context
+  /// is closed over what refuses, which is the end of that too. Blocks; not on a lane.
   std::vector<std::string> close();
+  /// Closes the context over all that was made of it, QPs and memory regions included, which nobody may call
+  /// any more: destroying them succeeds then. Blocks; not on a lane.
+  base::expected<void> close_over();
 
   verbs::context ctx;
   verbs::protection_domain pd;

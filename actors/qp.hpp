@@ -51,6 +51,10 @@ public:
   bool has_pair() const noexcept { return born_ != nullptr; }
   /// It has its place in the device's CQ.
   bool has_room() const noexcept { return indexed_; }
+  /// Nothing is posted on it any more, and it could not be destroyed.
+  bool refuses_to_go() const noexcept { return machine_.state() == qp_state::draining && refused_; }
+  /// device -> QP: what refused to be destroyed has ended with the context.
+  void on_context_closed();
   /// What it reserves there.
   static std::uint32_t room_of(const settings& config, bool initiator) noexcept {
     return initiator ? config.send_queue_depth + 2 : 2;
@@ -147,7 +151,8 @@ private:
   bool err_done_ = false; ///< the move to ERR has returned
   bool destroying_ = false;
   bool for_good_ = false;
-  bool quarantined_ = false;
+  bool refused_ = false;     ///< the last attempt to destroy it failed
+  bool quarantined_ = false; ///< and that was told
   pause_reasons paused_;
   qp_connect peer_;
 

@@ -65,15 +65,15 @@ base::error failed_to_lock(const char* call, const std::string& device, int erro
   return e;
 }
 
-/// Calls a destroying verb, which takes the handle's content to nothing only when it succeeds, or when there
-/// is nothing left to destroy.
+/// Calls a destroying verb, which takes the handle's content to nothing only when it succeeds. What the end
+/// of the context has destroyed is not there to be asked.
 template <class Handle>
 base::expected<void> release(int (*verb)(Handle*), Handle*& handle, const char* call,
-                             const std::string& device, const gone_flag& gone) {
+                             const std::string& device, const closed_flag& closed) {
   if (handle == nullptr)
     return {};
-  const int error = verb(handle);
-  if (error != 0 && !((error == EIO || error == ENODEV) && gone && gone->load()))
+  const bool is_there = !closed || !closed->load();
+  if (const int error = is_there ? verb(handle) : 0; error != 0)
     return base::fail(failed(call, device, error));
   handle = nullptr;
   return {};
@@ -109,7 +109,7 @@ base::expected<context> context::open(const provider& table, ibv_device* device)
 
 context::context(context&& other) noexcept
     : table_{other.table_}, handle_{std::exchange(other.handle_, nullptr)}, name_{std::move(other.name_)},
-      gone_{std::move(other.gone_)} {}
+      gone_{std::move(other.gone_)}, closed_{std::move(other.closed_)} {}
 
 context& context::operator=(context&& other) noexcept {
   if (this != &other) {
@@ -117,7 +117,8 @@ context& context::operator=(context&& other) noexcept {
     table_ = other.table_;
     handle_ = std::exchange(other.handle_, nullptr);
     name_ = std::move(other.name_);
-    gone_ = other.gone_;
+    gone_ = std::move(other.gone_);
+    closed_ = std::move(other.closed_);
   }
   return *this;
 }
@@ -129,7 +130,10 @@ context::~context() {
 base::expected<void> context::destroy() {
   if (handle_ == nullptr)
     return {};
-  return release(table_->close_device, handle_, "ibv_close_device", name_, gone_);
+  auto released = release(table_->close_device, handle_, "ibv_close_device", name_, closed_);
+  if (released)
+    closed_->store(true);
+  return released;
 }
 
 base::expected<ibv_device_attr> context::query_device() const {
@@ -206,7 +210,7 @@ base::expected<protection_domain> protection_domain::alloc(const context& ctx) {
   ibv_pd* const pd = ctx.table().alloc_pd(ctx.get());
   if (pd == nullptr)
     return base::fail(failed("ibv_alloc_pd", ctx.name(), errno));
-  return protection_domain{ctx.table(), pd, ctx.name(), ctx.gone()};
+  return protection_domain{ctx.table(), pd, ctx.name(), ctx.closed()};
 }
 
 protection_domain& protection_domain::operator=(protection_domain&& other) noexcept {
@@ -223,7 +227,7 @@ protection_domain::~protection_domain() {
 
 base::expected<void> protection_domain::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->dealloc_pd, handle_, "ibv_dealloc_pd", device_, gone_);
+                            : release(table_->dealloc_pd, handle_, "ibv_dealloc_pd", device_, closed_);
 }
 
 // -- memory region --------------------------------------------------------------------------------
@@ -233,7 +237,7 @@ base::expected<memory_region> memory_region::reg(const protection_domain& pd, vo
   ibv_mr* const mr = pd.table().reg_mr(pd.get(), addr, length, access);
   if (mr == nullptr)
     return base::fail(failed_to_lock("ibv_reg_mr", pd.device(), errno));
-  return memory_region{pd.table(), mr, pd.device(), pd.gone()};
+  return memory_region{pd.table(), mr, pd.device(), pd.closed()};
 }
 
 memory_region& memory_region::operator=(memory_region&& other) noexcept {
@@ -250,7 +254,7 @@ memory_region::~memory_region() {
 
 base::expected<void> memory_region::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->dereg_mr, handle_, "ibv_dereg_mr", device_, gone_);
+                            : release(table_->dereg_mr, handle_, "ibv_dereg_mr", device_, closed_);
 }
 
 // -- completion channel ---------------------------------------------------------------------------
@@ -259,7 +263,7 @@ base::expected<completion_channel> completion_channel::create(const context& ctx
   ibv_comp_channel* const handle = ctx.table().create_comp_channel(ctx.get());
   if (handle == nullptr)
     return base::fail(failed("ibv_create_comp_channel", ctx.name(), errno));
-  completion_channel channel{ctx.table(), handle, ctx.name(), ctx.gone()};
+  completion_channel channel{ctx.table(), handle, ctx.name(), ctx.closed()};
   if (!set_non_blocking(handle->fd))
     return base::fail(failed("fcntl of the completion channel", ctx.name(), errno));
   return channel;
@@ -277,17 +281,15 @@ completion_channel::~completion_channel() {
   release_or_leak(*this);
 }
 
-/// Where the destroying of its CQs was EIO, libibverbs still counts them and answers EBUSY: of a device that
-/// is gone the descriptor is all that is left.
 base::expected<void> completion_channel::destroy() {
-  if (handle_ == nullptr)
-    return {};
-  auto released = release(table_->destroy_comp_channel, handle_, "ibv_destroy_comp_channel", device_, gone_);
-  if (!released && released.error().sys_errno == EBUSY && gone_ && gone_->load()) {
-    ::close(std::exchange(handle_, nullptr)->fd);
-    return {};
-  }
-  return released;
+  return handle_ == nullptr
+             ? base::expected<void>{}
+             : release(table_->destroy_comp_channel, handle_, "ibv_destroy_comp_channel", device_, closed_);
+}
+
+void completion_channel::abandon() noexcept {
+  if (handle_ != nullptr)
+    table_->abandon_comp_channel(std::exchange(handle_, nullptr));
 }
 
 unsigned completion_channel::drain() noexcept {
@@ -306,7 +308,7 @@ base::expected<completion_queue> completion_queue::create(const context& ctx, in
   ibv_cq* const cq = ctx.table().create_cq(ctx.get(), capacity, nullptr, channel.get(), 0);
   if (cq == nullptr)
     return base::fail(failed_to_lock("ibv_create_cq", ctx.name(), errno));
-  return completion_queue{ctx.table(), cq, ctx.name(), ctx.gone()};
+  return completion_queue{ctx.table(), cq, ctx.name(), ctx.closed()};
 }
 
 completion_queue& completion_queue::operator=(completion_queue&& other) noexcept {
@@ -323,7 +325,7 @@ completion_queue::~completion_queue() {
 
 base::expected<void> completion_queue::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->destroy_cq, handle_, "ibv_destroy_cq", device_, gone_);
+                            : release(table_->destroy_cq, handle_, "ibv_destroy_cq", device_, closed_);
 }
 
 // -- queue pair -----------------------------------------------------------------------------------
@@ -333,7 +335,7 @@ base::expected<queue_pair> queue_pair::create(const protection_domain& pd, ibv_q
   ibv_qp* const qp = pd.table().create_qp(pd.get(), &init);
   if (qp == nullptr)
     return base::fail(failed_to_lock("ibv_create_qp", pd.device(), errno));
-  return queue_pair{pd.table(), qp, pd.device(), pd.gone()};
+  return queue_pair{pd.table(), qp, pd.device(), pd.closed()};
 }
 
 queue_pair& queue_pair::operator=(queue_pair&& other) noexcept {
@@ -349,12 +351,16 @@ queue_pair::~queue_pair() {
 }
 
 base::expected<void> queue_pair::modify(ibv_qp_attr& attr, int mask) {
+  if (closed_->load())
+    return base::fail(failed("ibv_modify_qp", device_, ENODEV));
   if (const int error = table_->modify_qp(handle_, &attr, mask); error != 0)
     return base::fail(failed("ibv_modify_qp", device_, error));
   return {};
 }
 
 base::expected<ibv_qp_state> queue_pair::query_state() const {
+  if (closed_->load())
+    return base::fail(failed("ibv_query_qp", device_, ENODEV));
   ibv_qp_attr attributes{};
   ibv_qp_init_attr init{};
   if (const int error = table_->query_qp(handle_, &attributes, IBV_QP_STATE, &init); error != 0)
@@ -364,7 +370,7 @@ base::expected<ibv_qp_state> queue_pair::query_state() const {
 
 base::expected<void> queue_pair::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
-                            : release(table_->destroy_qp, handle_, "ibv_destroy_qp", device_, gone_);
+                            : release(table_->destroy_qp, handle_, "ibv_destroy_qp", device_, closed_);
 }
 
 } // namespace actor_rdma::verbs

@@ -2,7 +2,8 @@
 // Move-only owners of verbs objects over libibverbs' own types. Each object has exactly one owner. An owner
 // is released by destroy(), whose success is a proof (ibv_destroy_qp returning 0 is the local fence of
 // everything that was posted), or by the destructor, which logs and leaks the object when the verb refuses: a
-// destructor may never pretend that memory is free. Children must be destroyed before their parents. Errors
+// destructor may never pretend that memory is free. Children must be destroyed before their parents, but for
+// those that refuse: the end of their context is the end of them, and destroy() succeeds after it. Errors
 // carry the call's name, the device and errno. Every call here is a control-path call: it may take long and
 // is never made on a lane, except those marked "lane" which are plain loads or the non-blocking reads of an
 // O_NONBLOCK fd.
@@ -39,11 +40,11 @@ struct gid_entry {
   bool interface_up = true;
 };
 
-/// Whether a device is known to be gone, shared by its context and everything that was made from it. The
-/// kernel takes the objects of a device that goes away with it, ends their DMA first, and from then on
-/// answers EIO to every call (uverbs' disassociation). Once somebody has said that the device is gone, EIO
-/// and ENODEV from a destroying call are therefore the same proof as a 0.
-using gone_flag = std::shared_ptr<std::atomic<bool>>;
+/// Whether a context has been closed, shared by it and everything that was made from it. Closing makes the
+/// kernel destroy what the context still owned, its DMA included, before ibv_close_device(3) returns. It is
+/// the only proof but a 0: EIO and ENODEV from a destroying call may come from a device that is gone, with
+/// all its objects, and from one that fails every command and goes on moving bytes.
+using closed_flag = std::shared_ptr<std::atomic<bool>>;
 
 /// An open device. Its async fd is O_NONBLOCK.
 class context {
@@ -54,6 +55,9 @@ public:
   context& operator=(context&& other) noexcept;
   ~context();
 
+  /// Closes it, also with objects that refused to be destroyed: they are gone then, and so is what they
+  /// touched; libibverbs keeps some memory of theirs. No call may be made on them meanwhile or after, but
+  /// destroy().
   base::expected<void> destroy();
   base::expected<ibv_device_attr> query_device() const;
   base::expected<ibv_port_attr> query_port(std::uint8_t port) const;
@@ -70,13 +74,14 @@ public:
   /// After IBV_EVENT_DEVICE_FATAL, or when the event fd is dead. Any thread, lane.
   void mark_gone() const noexcept { gone_->store(true); }
   bool is_gone() const noexcept { return gone_->load(); }
-  const gone_flag& gone() const noexcept { return gone_; }
+  const closed_flag& closed() const noexcept { return closed_; }
 
 private:
   const provider* table_ = nullptr;
   ibv_context* handle_ = nullptr;
   std::string name_;
-  gone_flag gone_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);
+  closed_flag closed_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// Common part of the owners below: which table releases the handle, and the device's name for messages.
@@ -84,16 +89,16 @@ template <class Handle>
 class owner {
 public:
   owner() = default;
-  owner(const provider& table, Handle* handle, std::string device, gone_flag gone)
-      : table_(&table), handle_(handle), device_(std::move(device)), gone_(std::move(gone)) {}
+  owner(const provider& table, Handle* handle, std::string device, closed_flag closed)
+      : table_(&table), handle_(handle), device_(std::move(device)), closed_(std::move(closed)) {}
   owner(owner&& other) noexcept
       : table_(other.table_), handle_(std::exchange(other.handle_, nullptr)),
-        device_(std::move(other.device_)), gone_(std::move(other.gone_)) {}
+        device_(std::move(other.device_)), closed_(std::move(other.closed_)) {}
   Handle* get() const noexcept { return handle_; }
   const provider& table() const noexcept { return *table_; }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
   const std::string& device() const noexcept { return device_; }
-  const gone_flag& gone() const noexcept { return gone_; }
+  const closed_flag& closed() const noexcept { return closed_; }
 
 protected:
   ~owner() = default;
@@ -101,13 +106,13 @@ protected:
     table_ = other.table_;
     handle_ = std::exchange(other.handle_, nullptr);
     device_ = std::move(other.device_);
-    gone_ = std::move(other.gone_);
+    closed_ = std::move(other.closed_);
   }
 
   const provider* table_ = nullptr;
   Handle* handle_ = nullptr;
   std::string device_;
-  gone_flag gone_;
+  closed_flag closed_;
 };
 
 class protection_domain : public owner<ibv_pd> {
@@ -142,6 +147,8 @@ public:
   completion_channel& operator=(completion_channel&& other) noexcept;
   ~completion_channel();
   base::expected<void> destroy();
+  /// Before its context is closed, when it refuses: its descriptor does not end with the context.
+  void abandon() noexcept;
   /// Reads and acks every queued event, returns how many there were. lane
   unsigned drain() noexcept;
   int fd() const noexcept { return handle_->fd; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the owners over verbs objects promise beyond the calls that they wrap.
-#include "verbs/soft/testing/rig.hpp"
+#include "verbs/soft/testing/ruled_rig.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <string>
@@ -41,6 +42,34 @@ TEST_CASE("an async event is acknowledged when it is handed out, so that its que
     rig.host_a->verbs().ack_async_event(&late);
   }
   CHECK(destroyed.get());
+}
+
+TEST_CASE("what refuses to be destroyed is proven gone by the end of its context, and by no error") {
+  ruled_rig rig;
+  auto& a = *rig.a;
+  rig.rule("dev=a/soft0 verb=any do=errno:EIO");
+  a.ctx.mark_gone();
+  CHECK(a.qp.destroy().error().sys_errno == EIO);
+  CHECK(a.mr.destroy().error().sys_errno == EIO);
+  CHECK(a.cq.destroy().error().sys_errno == EIO);
+  CHECK_FALSE(a.channel.destroy());
+  CHECK_FALSE(a.pd.destroy());
+  CHECK(a.qp);
+  a.channel.abandon();
+  CHECK_FALSE(a.channel);
+  REQUIRE(a.ctx.destroy());
+  ibv_qp_attr to_error{};
+  to_error.qp_state = IBV_QPS_ERR;
+  CHECK(a.qp.modify(to_error, IBV_QP_STATE).error().sys_errno == ENODEV);
+  CHECK(a.qp.query_state().error().sys_errno == ENODEV);
+  CHECK(a.qp.destroy());
+  CHECK(a.mr.destroy());
+  CHECK(a.cq.destroy());
+  CHECK(a.pd.destroy());
+  CHECK_FALSE(a.qp);
+  for (const auto& d : rig.net->devices())
+    if (d.name == "a/soft0")
+      CHECK(d.open_qps + d.open_mrs == 0);
 }
 
 TEST_CASE("E-08: what locks memory names the limit when there is no memory, and only then") {

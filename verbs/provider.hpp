@@ -43,6 +43,9 @@ struct provider {
   int (*dereg_mr)(ibv_mr*) = nullptr;
   ibv_comp_channel* (*create_comp_channel)(ibv_context*) = nullptr;
   int (*destroy_comp_channel)(ibv_comp_channel*) = nullptr;
+  /// Closes the descriptor of one that refuses to be destroyed and is never used again. Not part of
+  /// libibverbs.
+  void (*abandon_comp_channel)(ibv_comp_channel*) = nullptr;
   ibv_cq* (*create_cq)(ibv_context*, int, void*, ibv_comp_channel*, int) = nullptr;
   int (*resize_cq)(ibv_cq*, int) = nullptr;
   int (*destroy_cq)(ibv_cq*) = nullptr;

@@ -132,6 +132,7 @@ loaded load_table() {
   lib.load("ibv_dereg_mr", t.dereg_mr);
   lib.load("ibv_create_comp_channel", t.create_comp_channel);
   lib.load("ibv_destroy_comp_channel", t.destroy_comp_channel);
+  t.abandon_comp_channel = [](ibv_comp_channel* channel) { ::close(channel->fd); };
   lib.load("ibv_create_cq", t.create_cq);
   lib.load("ibv_resize_cq", t.resize_cq);
   lib.load("ibv_destroy_cq", t.destroy_cq);

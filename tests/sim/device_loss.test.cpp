@@ -207,13 +207,31 @@ TEST_CASE("a node is stopped at any moment of a device's way out and back, and l
   }
 }
 
-TEST_CASE("a device that cannot be released is reported and not opened again before it is") {
+TEST_CASE("a lost device is closed over memory regions that refuse to go, and opened again") {
   sim::cluster c(1);
   auto& a = c.add(sim::paced("a"));
   auto& b = c.add(sim::paced("b"));
   sim::load load(c, a, b, 64 * 1024, 16, 4);
   REQUIRE(load.connected());
   const auto rule = c.fabric().add_rule("dev=a/soft0 verb=dereg_mr do=errno:EBUSY");
+  REQUIRE(rule);
+  REQUIRE(c.fabric().raise_event("a/soft0", "DEVICE_FATAL"));
+  c.world().run_for(2s);
+  CHECK(a.count(observe::event_kind::quarantined) == 0);
+  CHECK(a.count(observe::event_kind::device_opened) == 1);
+  sim::must_arrive(load, 1);
+  REQUIRE(c.fabric().remove_rule(*rule));
+  CHECK(a.stop());
+  CHECK(b.stop());
+}
+
+TEST_CASE("a device that cannot be released is reported and not opened again before it is") {
+  sim::cluster c(1);
+  auto& a = c.add(sim::paced("a"));
+  auto& b = c.add(sim::paced("b"));
+  sim::load load(c, a, b, 64 * 1024, 16, 4);
+  REQUIRE(load.connected());
+  const auto rule = c.fabric().add_rule("dev=a/soft0 verb=dereg_mr,close_device do=errno:EBUSY");
   REQUIRE(rule);
   REQUIRE(c.fabric().raise_event("a/soft0", "DEVICE_FATAL"));
   c.world().run_for(3s);

@@ -58,13 +58,12 @@ TEST_CASE("a lost device says DEVICE_FATAL, and every call on what was made of i
     CHECK(a.qp.destroy().error().sys_errno == EIO);
     CHECK(a.mr.destroy().error().sys_errno == EIO);
   }
-  a.ctx.mark_gone();
+  CHECK(a.ctx.destroy()); // which is the end of what was made of it
   CHECK(a.qp.destroy());
   CHECK(a.mr.destroy());
   CHECK(a.cq.destroy());
   CHECK(a.channel.destroy());
   CHECK(a.pd.destroy());
-  CHECK(a.ctx.destroy());
 }
 
 TEST_CASE("a lost device is out of its host with all its objects, and a new context works when it is back") {
@@ -84,11 +83,10 @@ TEST_CASE("a lost device is out of its host with all its objects, and a new cont
   CHECK(listed(*rig.host_a) == before);
   auto again = end::open(*rig.host_a);
   again->connect(rig.b->where());
-  again->ctx.mark_gone(); // it is only the old one that is dead: this changes nothing while all goes well
   CHECK(again->state() == IBV_QPS_RTS);
   CHECK(again->ctx.query_port(1));
   CHECK(state_of(rig, "a/soft0").open_qps == 1);
-  rig.a->ctx.mark_gone();
+  CHECK(rig.a->ctx.destroy());
 }
 
 TEST_CASE("no byte lands in the memory of a lost device, and what was sent to it fails") {
@@ -105,7 +103,7 @@ TEST_CASE("no byte lands in the memory of a lost device, and what was sent to it
   REQUIRE(ended.size() == 2);
   CHECK(ended[0].status == IBV_WC_RETRY_EXC_ERR);
   CHECK(ended[1].status == IBV_WC_WR_FLUSH_ERR);
-  rig.b->ctx.mark_gone();
+  CHECK(rig.b->ctx.destroy());
 }
 
 TEST_CASE("a lost device sends nothing more") {
@@ -118,7 +116,7 @@ TEST_CASE("a lost device sends nothing more") {
   rig.run_for(1s);
   CHECK(arrived(*rig.a, *rig.b, 0, piece));
   CHECK_FALSE(arrived(*rig.a, *rig.b, 31 * piece, piece));
-  rig.a->ctx.mark_gone();
+  CHECK(rig.a->ctx.destroy());
 }
 
 TEST_CASE("an event of a lost device reaches who waits for it, and then the waiting is over") {
@@ -146,6 +144,6 @@ TEST_CASE("an event of a lost device reaches who waits for it, and then the wait
     REQUIRE(seen.size() == 2);
     CHECK(seen[0] == IBV_EVENT_DEVICE_FATAL);
     CHECK(seen[1] == EIO);
-    a.ctx.mark_gone();
+    CHECK(a.ctx.destroy());
   }
 }

@@ -293,6 +293,7 @@ provider make_provider() {
   p.dereg_mr = ruled<verb::dereg_mr, dereg_mr>;
   p.create_comp_channel = ruled<verb::create_comp_channel, create_comp_channel>;
   p.destroy_comp_channel = ruled<verb::destroy_comp_channel, destroy_comp_channel>;
+  p.abandon_comp_channel = [](ibv_comp_channel*) {}; // its descriptor is its context's
   p.create_cq = ruled<verb::create_cq, create_cq>;
   p.destroy_cq = ruled<verb::destroy_cq, destroy_cq>;
   p.resize_cq = resize_cq;

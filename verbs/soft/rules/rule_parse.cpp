@@ -73,7 +73,9 @@ constexpr std::uint64_t bits_of(Verbs... v) {
 }
 
 constexpr std::array verb_groups{
-    std::pair{std::string_view{"any"}, verbs_of(verb::open_device, verb::get_async_event)},
+    // Closing is closing a descriptor: no device makes that fail. Who wants it names it.
+    std::pair{std::string_view{"any"},
+              verbs_of(verb::open_device, verb::get_async_event) & ~bits_of(verb::close_device)},
     std::pair{std::string_view{"create"},
               bits_of(verb::alloc_pd, verb::reg_mr, verb::create_comp_channel, verb::create_cq,
                       verb::create_srq, verb::create_ah, verb::create_qp)},
