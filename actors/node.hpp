@@ -59,24 +59,27 @@ private:
     std::vector<verbs::memory_region> regions; ///< by chunk; of slow calls, of which one is under way at most
     std::uint32_t opening = 0;                 ///< of the device that they are registered with; 0: none are
     bool complete = false;                     ///< all of them are there
-    bool busy = false;                         ///< they are being registered anew, or taken back
+    bool busy = false;                         ///< they are being registered, or taken back
     std::uint32_t failures = 0;    ///< on the device's opening of now: it serves without the buffer
     base::time_point not_before{}; ///< for the next try
     int told_errno = 0;            ///< why, as the last event said
   };
-  /// What a slow call that registers a buffer on a device found.
+  /// What slow calls that register a buffer on a device have found so far.
   struct registration {
     std::uint32_t opening = 0;        ///< of the device
     std::uint64_t chunk_bytes = 0;    ///< the length of a region that there was room for
     std::vector<std::uint32_t> lkeys; ///< by chunk; empty: it was lost, or failed
     std::vector<std::uint32_t> rkeys;
     base::error failure{base::reason::none};
+    std::uint64_t least = 0;       ///< shorter regions are not tried; 0: nor any shorter ones
+    std::uint64_t first_tried = 0; ///< the length that was tried first; 0: none yet
   };
   struct owned_buffer {
     std::shared_ptr<local_buffer> what;
     std::vector<std::shared_ptr<buffer_part>> parts; ///< by device; shared with the slow calls
     std::vector<registration> made;                  ///< by device, until `registered` is answered
-    std::uint32_t calls = 0;                         ///< slow calls under way
+    std::uint32_t calls = 0;                         ///< slow calls that all wait for
+    bool waits_no_longer = false; ///< a device has it: `registered` is answered in a while, come what may
     base::error failure{base::reason::none};
     std::function<void(base::expected<std::shared_ptr<local_buffer>>)> registered;
     std::function<void(base::expected<void>)> deregistered;
@@ -121,13 +124,23 @@ private:
   void publish();
   bootstrap::segment segment() const;
   void refresh_view();
-  static void register_regions(const open_device& on, const local_buffer& what, buffer_part& part,
-                               registration& result);
-  static void register_smaller(const open_device& on, const local_buffer& what, buffer_part& part,
-                               std::uint64_t least, registration& result);
+  /// Regions of one buffer on one device; a segment publishes at most bootstrap::max_buffers of them.
+  static constexpr std::size_t max_chunks = 4096;
+  /// To register 1 GiB takes 50 to 260 ms, and queue pairs of the device are not made meanwhile.
+  static constexpr std::uint64_t longest_region = 4ull << 30;
+  // regions, one in each slow call (node_regions.cpp)
+  void in_steps(std::size_t device, std::function<bool()> step, std::function<void()> done);
+  static bool register_next(const open_device& on, const local_buffer& what, buffer_part& part,
+                            registration& result);
+  static bool register_failed(const local_buffer& what, buffer_part& part, registration& result);
+  static bool take_back_next(buffer_part& part, std::size_t& next, base::error& why);
   void register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b);
   void keep_keys(std::size_t device, owned_buffer& b, const registration& made, std::uint32_t opening);
   void regions_made(const std::shared_ptr<owned_buffer>& b);
+  void all_made(const std::shared_ptr<owned_buffer>& b);
+  void answer_early(std::uint64_t id);
+  void late_regions_made(std::size_t device, const std::shared_ptr<owned_buffer>& b,
+                         const registration& made);
   bool settle_chunks(const std::shared_ptr<owned_buffer>& b);
   void try_deregister(std::uint64_t id);
   // memory on devices that come and go (node_devices.cpp)
@@ -170,6 +183,7 @@ private:
   std::size_t turn_ = 0;
 
   static constexpr std::uint64_t device_token = std::uint64_t{1} << 63; ///< of deadlines, else of a buffer
+  static constexpr std::uint64_t answer_token = std::uint64_t{1} << 62; ///< with a buffer's number
   static constexpr std::uint64_t look_token = UINT64_MAX;
   enum class stage : std::uint8_t { running, work, memory, devices, over };
   stage stage_ = stage::running;

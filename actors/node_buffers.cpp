@@ -7,7 +7,6 @@
 #include "actors/node.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,8 +17,6 @@ namespace {
 
 /// How often a deregistration looks whether the buffer's batches have ended.
 constexpr auto look_again = std::chrono::milliseconds{2};
-/// Regions of one buffer on one device; a segment publishes at most bootstrap::max_buffers of them.
-constexpr std::size_t max_chunks = 4096;
 
 } // namespace
 
@@ -36,6 +33,8 @@ void node::handle(register_buffer& m) {
   std::vector<std::uint64_t> limits;
   for (const auto& d : where_.devices)
     limits.push_back(d.object->max_region_bytes());
+  // No call of a device is to take longer than the others of its queue can wait.
+  limits.push_back(std::max(longest_region, m.length / (max_chunks / 2)));
   b->what->chunk_bytes = chunk_bytes_for(m.length, limits);
   b->what->devices = devices_at_most_; // there is a place for the keys of those that come later
   const auto chunks = b->what->chunks();
@@ -54,77 +53,64 @@ void node::handle(register_buffer& m) {
     register_with(i, b);
 }
 
-/// All chunks of result.chunk_bytes, or none and why not. Of a device that is lost none, and that is no
-/// failure: it is registered there when the device is back. Blocks.
-void node::register_regions(const open_device& on, const local_buffer& what, buffer_part& part,
-                            registration& result) {
-  part.regions.clear();
-  const chunked_range in{what.addr, what.length, result.chunk_bytes};
-  const int access =
-      IBV_ACCESS_LOCAL_WRITE | (what.published ? IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE : 0);
-  for (std::size_t chunk = 0; chunk < in.chunks(); ++chunk) {
-    if (on.ctx.is_gone())
-      break;
-    const auto from = in.addr + chunk * in.chunk_bytes;
-    const auto length = std::min(in.chunk_bytes, in.addr + in.length - from);
-    auto made = verbs::memory_region::reg(on.pd, reinterpret_cast<void*>(from), length, access);
-    if (!made) {
-      if (on.ctx.is_gone())
-        break;
-      result.failure = made.error();
-      result.failure.what += fmt::format(" (region {} of {}, {} bytes from offset {})", chunk + 1,
-                                         in.chunks(), length, from - in.addr);
-      break;
-    }
-    result.lkeys.push_back(made->lkey());
-    result.rkeys.push_back(made->rkey());
-    part.regions.push_back(std::move(*made));
-  }
-  if (part.regions.size() == in.chunks())
-    return;
-  result.lkeys.clear();
-  result.rkeys.clear();
-  if (!on.ctx.is_gone()) // else its QPs go first
-    std::erase_if(part.regions, [](auto& region) { return region.destroy().has_value(); });
-}
-
-/// In smaller regions when there is no room for one so large: an IOMMU has as many mappings as it has, and
-/// they are of limited length. Blocks.
-void node::register_smaller(const open_device& on, const local_buffer& what, buffer_part& part,
-                            std::uint64_t least, registration& result) {
-  const auto first = result.chunk_bytes;
-  for (;;) {
-    register_regions(on, what, part, result);
-    if (result.failure.sys_errno != ENOMEM)
-      return;
-    const auto next = smaller_chunk_bytes(result.chunk_bytes, what.length, least, max_chunks);
-    if (next == 0)
-      break;
-    result.failure = base::error{base::reason::none};
-    result.chunk_bytes = next;
-  }
-  if (result.chunk_bytes < first)
-    result.failure.what += fmt::format(", nor in regions of {} bytes", first);
-}
-
 /// What was made of a registration that failed is taken back by regions_made().
 void node::register_with(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
   auto made = std::make_shared<registration>();
   made->opening = memory_[device].opening;
   made->chunk_bytes = b->what->chunk_bytes;
-  env().run_slow(
-      static_cast<std::uint32_t>(device),
-      [on = memory_[device].open, part = b->parts[device], b, made, least = config_.smallest_region_bytes] {
-        if (on) // else it is lost
-          register_smaller(*on, *b->what, *part, least, *made);
+  made->least = config_.smallest_region_bytes;
+  b->parts[device]->busy = true;
+  in_steps(
+      device,
+      [on = memory_[device].open, part = b->parts[device], b, made] {
+        return !on || register_next(*on, *b->what, *part, *made); // without one it is lost
       },
-      [self = shared(this), device, b, made] {
-        self->guarded([&] {
-          b->made[device] = std::move(*made);
-          if (--b->calls == 0)
-            self->regions_made(b);
-        });
+      [this, device, b, made] {
+        if (!b->registered)
+          return late_regions_made(device, b, *made);
+        b->made[device] = std::move(*made);
+        b->parts[device]->busy = false;
+        if (--b->calls == 0)
+          return regions_made(b);
+        if (!b->made[device].lkeys.empty() && !std::exchange(b->waits_no_longer, true))
+          env().arm(env().now() + config_.register_wait, *this, answer_token | b->what->id);
       });
+}
+
+/// One device has had all of it for a while. That is enough to use it by: large memory takes a device
+/// minutes.
+void node::answer_early(std::uint64_t id) {
+  const auto at = buffers_.find(id);
+  if (at == buffers_.end() || !at->second->registered || at->second->calls == 0)
+    return;
+  const auto b = at->second;
+  b->calls = 0;
+  auto least = b->what->chunk_bytes;
+  for (const auto& m : b->made)
+    if (!m.lkeys.empty())
+      least = std::min(least, m.chunk_bytes);
+  b->what->chunk_bytes = least;
+  for (auto& m : b->made)
+    if (m.chunk_bytes != least) { // it is registered anew
+      m.lkeys.clear();
+      m.rkeys.clear();
+    }
+  note(observe::event_kind::keys_refreshed,
+       fmt::format("buffer {} is used while some devices still register it", id), base::level::info);
+  all_made(b);
+}
+
+/// On a device for which nobody waited.
+void node::late_regions_made(std::size_t device, const std::shared_ptr<owned_buffer>& b,
+                             const registration& made) {
+  b->parts[device]->busy = false;
+  if (b->what->closing)
+    return try_deregister(b->what->id);
+  if (made.chunk_bytes == b->what->chunk_bytes)
+    registered_again(device, *b, made);
+  else
+    keep_keys(device, *b, {}, made.opening); // as long as on the others, and not longer or shorter
+  reconcile(device);
 }
 
 void node::keep_keys(std::size_t device, owned_buffer& b, const registration& made, std::uint32_t opening) {
@@ -158,8 +144,11 @@ bool node::settle_chunks(const std::shared_ptr<owned_buffer>& b) {
 
 /// A device on which it failed is left out and tried again, as long as there is one on which it did not.
 void node::regions_made(const std::shared_ptr<owned_buffer>& b) {
-  if (!settle_chunks(b))
-    return;
+  if (settle_chunks(b))
+    all_made(b);
+}
+
+void node::all_made(const std::shared_ptr<owned_buffer>& b) {
   b->what->lkeys.resize(b->what->devices * b->what->chunks());
   b->what->rkeys.resize(b->what->devices * b->what->chunks());
   const auto made = std::exchange(b->made, {});
@@ -232,7 +221,7 @@ void node::handle(deregister_buffer& m) {
 void node::on_deadline(std::uint64_t token) {
   guarded([&] {
     if ((token & device_token) == 0)
-      return try_deregister(token);
+      return (token & answer_token) != 0 ? answer_early(token & ~answer_token) : try_deregister(token);
     if (token == look_token)
       return look_for_devices();
     const auto device = static_cast<std::size_t>(token & ~device_token);
@@ -247,8 +236,9 @@ void node::try_deregister(std::uint64_t id) {
   if (at == buffers_.end())
     return;
   const auto b = at->second;
-  if (b->calls > 0)
-    return;
+  const bool is_busy = std::any_of(b->parts.begin(), b->parts.end(), [](auto& part) { return part->busy; });
+  if (b->calls > 0 || is_busy || !b->deregistered)
+    return; // what is under way looks here again
   if (b->what->open_batches.load(std::memory_order_acquire) == 0)
     return release_regions(b);
   if (env().now() < b->give_up_at) {
@@ -267,20 +257,14 @@ void node::release_regions(const std::shared_ptr<owned_buffer>& b) {
   b->calls = static_cast<std::uint32_t>(b->parts.size());
   for (std::size_t i = 0; i < b->parts.size(); ++i) {
     auto why = std::make_shared<base::error>(base::error{base::reason::none});
-    env().run_slow(
-        static_cast<std::uint32_t>(i),
-        [part = b->parts[i], why] {
-          for (auto& region : part->regions)
-            if (auto gone = region.destroy(); !gone) // of one that is gone already: nothing
-              *why = gone.error();
-        },
-        [self = shared(this), b, why] {
-          self->guarded([&] {
-            if (why->why != base::reason::none)
-              b->failure = *why;
-            if (--b->calls == 0)
-              self->regions_released(b);
-          });
+    in_steps(
+        i,
+        [part = b->parts[i], why, at = std::size_t{0}]() mutable { return take_back_next(*part, at, *why); },
+        [this, b, why] {
+          if (why->why != base::reason::none)
+            b->failure = *why;
+          if (--b->calls == 0)
+            regions_released(b);
         });
   }
 }

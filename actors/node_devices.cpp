@@ -75,18 +75,17 @@ void node::register_again(std::size_t device, const std::shared_ptr<owned_buffer
   auto made = std::make_shared<registration>();
   made->opening = memory_[device].opening;
   made->chunk_bytes = b->what->chunk_bytes;
-  env().run_slow(
-      static_cast<std::uint32_t>(device),
+  in_steps(
+      device,
       [on = memory_[device].open, part = b->parts[device], b, made] {
-        register_regions(*on, *b->what, *part, *made);
+        return register_next(*on, *b->what, *part, *made);
       },
-      [self = shared(this), device, b, made] {
-        self->guarded([&] {
-          b->parts[device]->busy = false;
-          if (!b->what->closing)
-            self->registered_again(device, *b, *made);
-          self->reconcile(device);
-        });
+      [this, device, b, made] {
+        b->parts[device]->busy = false;
+        if (b->what->closing)
+          return try_deregister(b->what->id);
+        registered_again(device, *b, *made);
+        reconcile(device);
       });
 }
 
@@ -131,24 +130,22 @@ void node::try_later(std::size_t device, owned_buffer& b, const base::error& why
 /// devices have registered stays as it is.
 void node::release_on(std::size_t device, const std::shared_ptr<owned_buffer>& b) {
   b->parts[device]->busy = true;
-  auto refused = std::make_shared<bool>(false);
-  env().run_slow(
-      static_cast<std::uint32_t>(device),
-      [part = b->parts[device], refused] {
-        for (auto& region : part->regions)
-          *refused = !region.destroy() || *refused;
+  auto why = std::make_shared<base::error>(base::error{base::reason::none});
+  in_steps(
+      device,
+      [part = b->parts[device], why, at = std::size_t{0}]() mutable {
+        return take_back_next(*part, at, *why);
       },
-      [self = shared(this), device, b, refused] {
-        self->guarded([&] {
-          b->parts[device]->busy = false;
-          if (*refused) { // they go with the device, which says what is left of it if that lasts
-            const auto& d = self->memory_[device];
-            caf::anon_send(self->where_.devices[device].handle, memory_released{d.opening, false});
-            return self->look_again_at(device, self->env().now() + retry_least);
-          }
-          self->keep_keys(device, *b, {}, 0);
-          self->reconcile(device);
-        });
+      [this, device, b, why] {
+        b->parts[device]->busy = false;
+        if (b->what->closing)
+          return try_deregister(b->what->id);
+        if (why->why != base::reason::none) { // they go with the device, which says it if that lasts
+          caf::anon_send(where_.devices[device].handle, memory_released{memory_[device].opening, false});
+          return look_again_at(device, env().now() + retry_least);
+        }
+        keep_keys(device, *b, {}, 0);
+        reconcile(device);
       });
 }
 

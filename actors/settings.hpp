@@ -39,6 +39,8 @@ struct settings {
   base::duration reconnect_window = std::chrono::milliseconds{500};
   base::duration reach_retry = std::chrono::seconds{1}; ///< before memory is tried on a device again
   base::duration reach_retry_max = std::chrono::seconds{60};
+  /// Memory that one device has registered is waited for on the others for so long.
+  base::duration register_wait = std::chrono::seconds{1};
   base::duration stuck_after = std::chrono::seconds{5};
   bool notices = true;               ///< off: peers are told that we do not take notices
   std::uint32_t notice_inbox = 4096; ///< received notices that the program has not taken yet

@@ -66,6 +66,7 @@ base::expected<void> validate(const options& o) {
            within_ms("rebuild_backoff_max_ms", o.rebuild_backoff_max, 1ms, 600s),
            within_ms("reach_retry_ms", o.reach_retry, 1ms, 600s),
            within_ms("reach_retry_max_ms", o.reach_retry_max, 1ms, 3600s),
+           within_ms("register_wait_ms", o.register_wait, 0ms, 3600s),
            within_ms("connect_deadline_ms", o.connect_deadline, 10ms, 600s),
            within_ms("reconnect_window_ms", o.reconnect_window, 1ms, 600s),
            within_ms("stuck_after_ms", o.stuck_after, 1ms, base::duration::max()),

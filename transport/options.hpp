@@ -80,6 +80,9 @@ struct options {
   base::duration reach_retry =
       std::chrono::seconds{1}; ///< before memory is tried again on a device that did not reach it
   base::duration reach_retry_max = std::chrono::seconds{60};
+  /// Memory that one device has registered is waited for on the others for so long; then the call returns,
+  /// and they carry it when they have it.
+  base::duration register_wait = std::chrono::seconds{1};
   base::duration connect_deadline =
       std::chrono::milliseconds{1500}; ///< of one attempt: verbs calls, peer's answer, probe
   base::duration reconnect_window =

@@ -180,6 +180,7 @@ const key_table<actors::settings>& settings_keys() {
       ms("rebuild_backoff_max_ms", &s::rebuild_backoff_max, 1, 600e3),
       ms("reach_retry_ms", &s::reach_retry, 1, 600e3),
       ms("reach_retry_max_ms", &s::reach_retry_max, 1, 3600e3),
+      ms("register_wait_ms", &s::register_wait, 0, 3600e3),
       ms("connect_deadline_ms", &s::connect_deadline, 10, 600e3),
       ms("reconnect_window_ms", &s::reconnect_window, 1, 600e3),
       ms("stuck_after_ms", &s::stuck_after, 1),

@@ -6,6 +6,7 @@
 #include "drill/descriptors.hpp"
 #include "drill/format/read.hpp"
 #include "drill/real/errand_thread.hpp"
+#include "drill/real/host_options.hpp"
 #include "drill/real/host_outbox.hpp"
 #include "drill/real/line_socket.hpp"
 #include "transport/transport.hpp"
@@ -17,7 +18,6 @@
 #include <memory>
 #include <mutex>
 #include <thread>
-#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -39,40 +39,6 @@ constexpr std::size_t churned_bytes = 4096;
 
 std::int64_t now_ns() {
   return base::mono_clock::now().time_since_epoch().count();
-}
-
-options options_of(const host_wishes& w, const host_spec& h, const std::shared_ptr<host_outbox>& out) {
-  options o;
-  const auto& c = h.config;
-  o.name = h.name;
-  o.soft.fabric = w.fabric;
-  o.soft.host = h.name;
-  o.soft.nics = std::make_shared<const std::vector<verbs::soft::device_options>>(h.nics());
-  o.listen = w.listen;
-  o.qps_per_endpoint = c.qps_per_endpoint;
-  o.send_queue_depth = c.send_queue_depth;
-  o.slice_bytes = c.slice_bytes;
-  o.max_open_batches = 1u << 20;
-  o.stall_floor = c.stall_floor;
-  o.path_fence = c.path_fence;
-  o.breaker_hold = c.breaker_hold;
-  o.fence_grace = c.fence_grace;
-  o.drain_deadline = c.drain_deadline;
-  o.remote_fence = c.remote_fence;
-  o.remote_fence_timeout = c.remote_fence_timeout;
-  o.port_poll = c.port_poll;
-  o.device_poll = c.device_poll;
-  o.spare_devices = c.spare_devices;
-  o.rebuild_backoff_max = c.rebuild_backoff_max;
-  std::tie(o.reach_retry, o.reach_retry_max) = std::tie(c.reach_retry, c.reach_retry_max);
-  o.connect_deadline = c.connect_deadline;
-  o.reconnect_window = c.reconnect_window;
-  o.stuck_after = c.stuck_after;
-  std::tie(o.qp_timeout, o.retry_count, o.read_depth) = std::tie(c.qp_timeout, c.retry_count, c.read_depth);
-  o.gid_index = c.gid_index;
-  o.ib_grh = c.ib_grh;
-  o.events = std::make_shared<event_reporter>(out);
-  return o;
 }
 
 class host_role {

@@ -184,3 +184,80 @@ TEST_CASE(
   CHECK(sim::state_of(c, "b/soft0").open_mrs == regions + 2);
   CHECK(sim::state_of(c, "b/soft1").open_mrs == regions);
 }
+
+TEST_CASE(
+    "G-11: while large memory is registered or taken back for seconds, queue pairs of the device are made "
+    "again in between") {
+  constexpr std::size_t mib = 1 << 20;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto how = sim::paced("a", 1);
+    how.config.qps_per_endpoint = 1;
+    how.nic.limits.max_mr_size = mib;
+    auto& a = c.add(how);
+    auto& b = c.add(sim::paced("b", 1));
+    sim::load load(c, a, b, 64 * 1024, 4, 1);
+    REQUIRE(load.connected());
+    REQUIRE(c.fabric().add_rule("dev=a verb=reg_mr,dereg_mr do=delay:50ms"));
+    const auto is_served = [&](unsigned round) { // after an error, by a new queue pair
+      const auto rule = c.fabric().add_rule("dev=a op=write nth=1 do=status:RETRY_EXC_ERR");
+      REQUIRE(rule);
+      sim::must_arrive(load, round, 600ms);
+      REQUIRE(c.fabric().remove_rule(*rule));
+    };
+    std::optional<base::expected<std::shared_ptr<actors::local_buffer>>> made;
+    a.begin_memory(64 * mib, true, [&](auto outcome) { made = std::move(outcome); });
+    const auto start = c.now();
+    c.world().run_for(100ms);
+    is_served(1);
+    CHECK_FALSE(made);
+    REQUIRE(c.world().run_until([&] { return made.has_value(); }, c.now() + 10s));
+    CHECK(c.now() - start > 3s);
+    REQUIRE(made->has_value());
+    CHECK((**made)->chunks() == 64);
+    std::optional<base::expected<void>> gone;
+    a.engine().deregister_memory(**made, false, 20s, [&](auto outcome) { gone = outcome; });
+    c.world().run_for(100ms);
+    is_served(2);
+    CHECK_FALSE(gone);
+    REQUIRE(c.world().run_until([&] { return gone.has_value(); }, c.now() + 10s));
+    CHECK(gone->has_value());
+    sim::leave_nothing(c, a, b);
+  }
+}
+
+TEST_CASE("G-11: memory is used when the first device has it, and on the slow one when that has it too") {
+  constexpr std::size_t mib = 1 << 20;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto how = sim::paced("a");
+    how.nic.limits.max_mr_size = mib;
+    how.config.smallest_region_bytes = 64 * 1024;
+    auto& a = c.add(how);
+    auto& b = c.add(sim::paced("b"));
+    // Its 16 regions take 3.2 s. Where there is room for smaller ones only, these are what all have in the
+    // end.
+    REQUIRE(c.fabric().add_rule("dev=a/soft1 verb=reg_mr do=delay:200ms"));
+    if (seed % 3 == 0)
+      REQUIRE(c.fabric().add_rule("dev=a/soft1 verb=reg_mr count=1 do=errno:ENOMEM"));
+    sim::load load(c, a, b, 64 * 1024, 256, 1);
+    REQUIRE(load.connected());
+    CHECK(c.now() < base::time_point{} + 3s);
+    sim::must_arrive(load, 1);
+    CHECK(sim::state_of(c, "a/soft1").bytes_sent < probes_at_most);
+    if (seed % 2 == 0) { // all of it goes while that is still at it
+      std::optional<base::expected<void>> gone;
+      a.engine().deregister_memory(load.source(), false, 20s, [&](auto outcome) { gone = outcome; });
+      REQUIRE(c.world().run_until([&] { return gone.has_value(); }, c.now() + 2s));
+      CHECK(gone->has_value());
+    } else {
+      c.world().run_for(10s);
+      const auto before = sim::state_of(c, "a/soft1").bytes_sent;
+      sim::must_arrive(load, 2);
+      CHECK(sim::state_of(c, "a/soft1").bytes_sent > before + 4 * mib);
+    }
+    sim::leave_nothing(c, a, b);
+  }
+}

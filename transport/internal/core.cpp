@@ -38,6 +38,7 @@ actors::settings settings_of(const options& o) {
   s.rebuild_backoff_max = o.rebuild_backoff_max;
   s.reach_retry = o.reach_retry;
   s.reach_retry_max = o.reach_retry_max;
+  s.register_wait = o.register_wait;
   s.connect_deadline = o.connect_deadline;
   s.reconnect_window = o.reconnect_window;
   s.stuck_after = o.stuck_after;

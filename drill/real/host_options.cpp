@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each setting of a scenario by the name that it has among the transport's options.
+#include "drill/real/host_options.hpp"
+
+#include "verbs/soft/fabric.hpp"
+
+#include <vector>
+
+namespace actor_rdma::drill {
+
+options options_of(const host_wishes& w, const host_spec& h, const std::shared_ptr<host_outbox>& out) {
+  options o;
+  const auto& c = h.config;
+  o.name = h.name;
+  o.soft.fabric = w.fabric;
+  o.soft.host = h.name;
+  o.soft.nics = std::make_shared<const std::vector<verbs::soft::device_options>>(h.nics());
+  o.listen = w.listen;
+  o.qps_per_endpoint = c.qps_per_endpoint;
+  o.send_queue_depth = c.send_queue_depth;
+  o.slice_bytes = c.slice_bytes;
+  o.max_open_batches = 1u << 20;
+  o.stall_floor = c.stall_floor;
+  o.path_fence = c.path_fence;
+  o.breaker_hold = c.breaker_hold;
+  o.fence_grace = c.fence_grace;
+  o.drain_deadline = c.drain_deadline;
+  o.remote_fence = c.remote_fence;
+  o.remote_fence_timeout = c.remote_fence_timeout;
+  o.port_poll = c.port_poll;
+  o.device_poll = c.device_poll;
+  o.spare_devices = c.spare_devices;
+  o.rebuild_backoff_max = c.rebuild_backoff_max;
+  o.reach_retry = c.reach_retry;
+  o.reach_retry_max = c.reach_retry_max;
+  o.register_wait = c.register_wait;
+  o.connect_deadline = c.connect_deadline;
+  o.reconnect_window = c.reconnect_window;
+  o.stuck_after = c.stuck_after;
+  o.qp_timeout = c.qp_timeout;
+  o.retry_count = c.retry_count;
+  o.read_depth = c.read_depth;
+  o.gid_index = c.gid_index;
+  o.ib_grh = c.ib_grh;
+  o.events = std::make_shared<event_reporter>(out);
+  return o;
+}
+
+} // namespace actor_rdma::drill
