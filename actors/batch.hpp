@@ -120,7 +120,8 @@ public:
     notice_ = std::move(what);
   }
   std::vector<std::shared_ptr<local_buffer>>
-      locals; ///< the distinct ones; their open_batches count this batch
+      locals;              ///< the distinct ones; their open_batches count this batch
+  std::uint64_t trace = 0; ///< the caller's name for it, in events
   base::time_point submitted{};
   base::time_point deadline = base::time_point::max();
   std::function<void()> on_done; ///< runs wherever `notify` of the work queue's owner takes it
@@ -139,8 +140,11 @@ public:
   /// Publishes the end of one transfer. Its waiter hears of it at the next flush().
   void publish(transfer& item, transfer_status status) noexcept {
     item.status.store(status, std::memory_order_release);
+    failed_ += status != transfer_status::completed;
     ++unflushed_;
   }
+  /// How many ended in another way than completed.
+  std::uint32_t failed() const noexcept { return failed_; }
   const std::shared_ptr<const actor_rdma::notice>& attached_notice() const noexcept { return notice_; }
   /// Publishes the end of the notice, once, in the same way.
   void publish_notice(notice_status how, base::reason cause) noexcept {
@@ -158,6 +162,7 @@ private:
   std::unique_ptr<transfer[]> items_;
   std::unique_ptr<receipt_book> receipts_;
   std::uint32_t unflushed_ = 0;
+  std::uint32_t failed_ = 0;
   std::shared_ptr<const actor_rdma::notice> notice_;
   base::reason notice_cause_ = base::reason::none; ///< written before the status
   std::atomic<notice_status> notice_status_{notice_status::none};

@@ -2,6 +2,8 @@
 // Event to log line.
 #include "actors/observer.hpp"
 
+#include <fmt/format.h>
+
 namespace actor_rdma::actors {
 
 void observer::emit(observe::event what, base::level at) {
@@ -16,13 +18,13 @@ void observer::emit(observe::event what, base::level at) {
     if (const auto n = limiter_.take_suppressed(); n > 0)
       base::log(at, "actors", "{} lines were held back", n);
   }
-  if (what.kind == observe::event_kind::transition)
+  if (what.kind == observe::event_kind::transition) {
     base::log(at, "actors", "{}: {} -> {} ({})", what.subject, what.from, what.to, what.detail);
-  else if (what.value != 0)
-    base::log(at, "actors", "{}: {}: {} [{:#x}]", what.subject, to_string(what.kind), what.detail,
-              what.value);
-  else
-    base::log(at, "actors", "{}: {}: {}", what.subject, to_string(what.kind), what.detail);
+    return;
+  }
+  const auto value = what.value != 0 ? fmt::format(" [{:#x}]", what.value) : "";
+  const auto trace = what.trace != 0 ? fmt::format(" (batch {})", what.trace) : "";
+  base::log(at, "actors", "{}: {}: {}{}{}", what.subject, to_string(what.kind), what.detail, value, trace);
 }
 
 } // namespace actor_rdma::actors

@@ -151,7 +151,7 @@ void peer::batch_due(const std::shared_ptr<batch_state>& batch) {
              queue_.lacks_keys(*batch) ? "no usable rail has the keys, or reaches the memory with them"
              : queue_.any_usable()     ? "rails are usable"
                                        : "no rail is usable: " + cause_),
-         0, base::level::warn);
+         0, base::level::warn, batch->trace);
   if (due)
     return stop_batch(batch, transfer_status::timed_out, base::reason::timeout);
   arm_batch(*batch, batch->deadline);
@@ -197,10 +197,23 @@ void peer::batch_ended(const std::shared_ptr<batch_state>& done) noexcept {
     env().cancel(static_cast<deadline_id>(std::exchange(done->timer, 0)));
   for (const auto& b : done->locals)
     b->open_batches.fetch_sub(1, std::memory_order_acq_rel);
+  if (done->failed() > 0)
+    done_or_told([&] { tell_failed(*done); });
   if (!done->attached_notice())
     done_or_told([&] { where_.batch_done(done); });
   else if (!done_or_told([&] { data_in_place(done); }))
     done_or_told([&] { give_up_notice(done); });
+}
+
+void peer::tell_failed(const batch_state& done) {
+  const auto all = done.transfers();
+  const auto bad = std::find_if(all.begin(), all.end(), [](const transfer& item) {
+    return item.status.load(std::memory_order_relaxed) != transfer_status::completed;
+  });
+  note(observe::event_kind::batch_failed,
+       fmt::format("of {} transfers; number {} {}: {}", all.size(), bad - all.begin(),
+                   to_string(bad->status.load(std::memory_order_relaxed)), base::to_string(bad->cause)),
+       done.failed(), base::level::debug, done.trace);
 }
 
 // -- slices ---------------------------------------------------------------------------------------
@@ -293,13 +306,15 @@ void peer::handle(stopped&) {
     raise(session_event::stop, cause_);
 }
 
-void peer::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at) {
+void peer::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at,
+                std::uint64_t trace) {
   observe::event e;
   e.at = env().now();
   e.kind = kind;
   e.subject = title_;
   e.detail = std::move(detail);
   e.value = value;
+  e.trace = trace;
   watch_.emit(std::move(e), at);
 }
 

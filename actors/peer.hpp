@@ -136,7 +136,9 @@ private:
   void fence_stopped(const std::shared_ptr<batch_state>& batch);
   void batch_due(const std::shared_ptr<batch_state>& batch);
   void arm_batch(batch_state& batch, base::time_point when);
-  void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
+  void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at,
+            std::uint64_t trace = 0);
+  void tell_failed(const batch_state& done);
 
   // memory that a device does not reach
   std::string describe(const reach::pair& which) const;

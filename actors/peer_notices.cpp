@@ -62,7 +62,7 @@ void peer::notice_due(const std::shared_ptr<batch_state>& batch) {
                      batch->attached_notice()->name, batch->serial,
                      std::chrono::duration<double>(env().now() - batch->submitted).count(), outbox_.waiting(),
                      link_ != 0 ? "its inbox may be full" : "there is no control link: " + cause_),
-         0, base::level::warn);
+         0, base::level::warn, batch->trace);
   arm_batch(*batch, batch->deadline);
 }
 
@@ -97,6 +97,7 @@ void peer::notice_ended(const std::shared_ptr<batch_state>& batch, notice_status
     e.at = env().now();
     e.subject = title_;
     e.value = sequence;
+    e.trace = batch->trace;
     if (how == notice_status::delivered) {
       e.kind = observe::event_kind::notice_delivered;
       e.detail = name;

@@ -199,48 +199,6 @@ void qp::withhold() {
   report(qp_step::held);
 }
 
-/// Issues every outstanding slice once more, elsewhere. The WRs stay out: they may still succeed, and must be
-/// fenced.
-void qp::reissue(offer_to to) {
-  if (!where_.peer || ledger_.empty())
-    return;
-  chunk_ptr c;
-  std::uint64_t n = 0;
-  auto position = ledger_.next() - ledger_.outstanding();
-  const auto hand_over = [&] {
-    c->slot = where_.slot;
-    c->generation = generation_;
-    caf::anon_send(where_.peer, suspected{c, to});
-    c = nullptr;
-    reissued_upto_ = position;
-  };
-  try {
-    ledger_.each([&](slice& s) {
-      if (static_cast<std::int32_t>(position++ - reissued_upto_) < 0)
-        return;
-      if (!c)
-        c = chunks_.take();
-      auto other = again(s);
-      other.avoid = device_->number();
-      c->add(other, wr_end::flushed);
-      ++n;
-      if (c->full())
-        hand_over();
-    });
-    if (c)
-      hand_over();
-  } catch (...) {
-    for (std::size_t i = 0; c && i < c->count; ++i)
-      --c->slices[i].what.record->holds; // the WR has its own: nobody else carries them
-    throw;
-  }
-  if (n > 0)
-    note(observe::event_kind::reissued,
-         to == offer_to::declined ? "its own rail may carry outstanding slices"
-                                  : "outstanding slices go to another rail",
-         n, base::level::debug);
-}
-
 // -- completions and deadlines --------------------------------------------------------------------
 
 void qp::on_completions(std::span<const ibv_wc> wcs) {
@@ -248,8 +206,11 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
     std::uint64_t bytes = 0;
     std::uint32_t completions = 0;
     const auto came = ledger_.empty() ? env().now() : ledger_.oldest_posted();
+    std::uint64_t at_fault = 0; // the batch of what ended last
     const auto end_one = [&](const slice& s, wr_end how) {
       bytes += how == wr_end::success ? s.length : 0;
+      if (how != wr_end::success)
+        at_fault = s.batch->trace;
       give_back(s, how);
     };
     for (const auto& wc : wcs) {
@@ -275,7 +236,8 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
       if (end == wr_end::success) {
         ++completions;
       } else if (end != wr_end::flushed) {
-        note(observe::event_kind::wr_error, device_->status_text(wc.status), wc.wr_id, base::level::warn);
+        note(observe::event_kind::wr_error, device_->status_text(wc.status), wc.wr_id, base::level::warn,
+             at_fault);
         raise(qp_event::wr_error, device_->status_text(wc.status));
       } else {
         raise(qp_event::wr_error, "flushed: the device moved the QP to ERR");
@@ -386,13 +348,15 @@ void qp::disarm(timer which) {
     env().cancel(std::exchange(id, deadline_id::none));
 }
 
-void qp::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at) {
+void qp::note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at,
+              std::uint64_t trace) {
   observe::event e;
   e.at = env().now();
   e.kind = kind;
   e.subject = where_.name;
   e.detail = std::move(detail);
   e.value = value;
+  e.trace = trace;
   machine_.recorder().add(e.at, observe::entry_kind::note, 0, 0, static_cast<std::uint8_t>(kind), value);
   watch_.emit(std::move(e), at);
 }

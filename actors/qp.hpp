@@ -134,7 +134,8 @@ private:
   void tell_slot(bool usable);
   void arm(timer which, base::duration in);
   void disarm(timer which);
-  void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at);
+  void note(observe::event_kind kind, std::string detail, std::uint64_t value, base::level at,
+            std::uint64_t trace = 0);
 
   const settings& config_;
   observer& watch_;

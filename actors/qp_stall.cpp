@@ -171,4 +171,48 @@ void qp::judge_probe() {
     raise(qp_event::fence, "it did not answer a probe");
 }
 
+/// Issues every outstanding slice once more, elsewhere. The WRs stay out: they may still succeed, and must be
+/// fenced.
+void qp::reissue(offer_to to) {
+  if (!where_.peer || ledger_.empty())
+    return;
+  chunk_ptr c;
+  std::uint64_t n = 0;
+  std::uint64_t trace = 0; // of all of them, if it is one
+  auto position = ledger_.next() - ledger_.outstanding();
+  const auto hand_over = [&] {
+    c->slot = where_.slot;
+    c->generation = generation_;
+    caf::anon_send(where_.peer, suspected{c, to});
+    c = nullptr;
+    reissued_upto_ = position;
+  };
+  try {
+    ledger_.each([&](slice& s) {
+      if (static_cast<std::int32_t>(position++ - reissued_upto_) < 0)
+        return;
+      if (!c)
+        c = chunks_.take();
+      trace = n == 0 || trace == s.batch->trace ? s.batch->trace : 0;
+      auto other = again(s);
+      other.avoid = device_->number();
+      c->add(other, wr_end::flushed);
+      ++n;
+      if (c->full())
+        hand_over();
+    });
+    if (c)
+      hand_over();
+  } catch (...) {
+    for (std::size_t i = 0; c && i < c->count; ++i)
+      --c->slices[i].what.record->holds; // the WR has its own: nobody else carries them
+    throw;
+  }
+  if (n > 0)
+    note(observe::event_kind::reissued,
+         to == offer_to::declined ? "its own rail may carry outstanding slices"
+                                  : "outstanding slices go to another rail",
+         n, base::level::debug, trace);
+}
+
 } // namespace actor_rdma::actors

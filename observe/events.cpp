@@ -20,6 +20,7 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::rejected: return "rejected";
   case event_kind::attempt_failed: return "attempt failed";
   case event_kind::wr_error: return "wr error";
+  case event_kind::batch_failed: return "batch failed";
   case event_kind::stale_completion: return "stale completion";
   case event_kind::stuck: return "stuck";
   case event_kind::lane_gap: return "lane gap";

@@ -24,9 +24,11 @@ enum class event_kind : std::uint8_t {
   peer_up,
   peer_lost,
   peer_dead,
-  rejected,         ///< a peer refused, detail = its own words
-  attempt_failed,   ///< a QP or region could not be made and is tried again; detail = which, and why
-  wr_error,         ///< an error completion that was not a flush; value = wr_id
+  rejected,       ///< a peer refused, detail = its own words
+  attempt_failed, ///< a QP or region could not be made and is tried again; detail = which, and why
+  wr_error,       ///< an error completion that was not a flush; value = wr_id
+  batch_failed,   ///< not all transfers of a batch completed; value = how many did not, detail = of how many,
+                  ///< and how the first of them ended
   stale_completion, ///< a completion of an unknown generation was dropped
   stuck,    ///< a transfer is older than stuck_after; detail names the actor that holds it and that actor's
             ///< state
@@ -60,6 +62,8 @@ struct event {
   std::string to;
   std::string detail;
   std::uint64_t value = 0;
+  std::uint64_t trace =
+      0; ///< of the batch that it is about (submit_options::trace); 0: of none, or of several
 };
 
 class event_sink {

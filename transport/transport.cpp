@@ -50,6 +50,10 @@ std::size_t batch::size() const noexcept {
   return impl_ ? impl_->state->transfers().size() : 0;
 }
 
+std::uint64_t batch::trace() const noexcept {
+  return impl_ ? impl_->state->trace : 0;
+}
+
 transfer_result batch::result(std::size_t index) const noexcept {
   if (index >= size()) {
     transfer_result none;

@@ -87,6 +87,10 @@ struct submit_options {
   /// peer's host memory, whatever rails it took; else it is withheld. The peer gets it once. It shares the
   /// batch's deadline. Refused with reason::unsupported when the peer's version does not take notices.
   std::optional<actor_rdma::notice> notice;
+  /// The caller's name for the batch, which every event has that is about it alone: a WR of it that failed,
+  /// slices issued again, a batch that is stuck, or ended badly, its notice. 0: the transport gives it a
+  /// number.
+  std::uint64_t trace = 0;
   /// Keep what batch::receipt() tells: about 600 bytes per transfer, and some of the lane's time.
   bool receipts = false;
   static constexpr base::duration no_deadline = base::duration::max();
@@ -98,6 +102,8 @@ class batch {
 public:
   batch() = default;
   std::size_t size() const noexcept;
+  /// What events call it: submit_options::trace, or the transport's number.
+  std::uint64_t trace() const noexcept;
   /// Two acquire loads. Stable once it is not `pending`.
   transfer_result result(std::size_t index) const noexcept;
   /// Which way the transfer went. Nothing while it is pending, or when the batch was submitted without

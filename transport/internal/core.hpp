@@ -75,6 +75,7 @@ private:
   std::shared_ptr<actors::notice_inbox> inbox_; ///< outlives the rest, for what has arrived
   std::unique_ptr<actors::engine> engine_;
   std::atomic<std::uint32_t> open_batches_{0};
+  std::atomic<std::uint64_t> next_trace_{1};
   std::atomic<bool> down_{false};
 
   mutable std::mutex mutex_;

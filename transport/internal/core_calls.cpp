@@ -135,6 +135,7 @@ core::hand_over(const std::string& address, const actors::peer_view& view, submi
     open_batches_.fetch_sub(1, std::memory_order_acq_rel);
     return batch;
   }
+  (*batch)->trace = how.trace != 0 ? how.trace : next_trace_.fetch_add(1, std::memory_order_relaxed);
   if (how.receipts)
     (*batch)->keep_receipts();
   (*batch)->on_done = std::move(how.on_done);
