@@ -55,10 +55,10 @@ TEST_CASE("H-04: what is told of a batch has the name that its submitter gave it
   REQUIRE_MESSAGE(seg.has_value(), seg.error().to_string());
   const std::vector<transfer_request> one{
       {operation::write, from.data(), seg->buffers()[0].addr, from.size()}};
+  submit_options how;
   const auto send = [&](std::uint64_t trace) {
-    submit_options how;
     how.trace = trace;
-    auto b = (*initiator)->submit(*seg, one, std::move(how));
+    auto b = (*initiator)->submit(*seg, one, submit_options{how});
     REQUIRE(b);
     REQUIRE(b->wait_for(10s));
     return *b;
