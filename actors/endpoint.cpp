@@ -252,60 +252,6 @@ void endpoint::handle(device_changed& m) {
     on_message(*early);
 }
 
-void endpoint::handle(peer_link& m) {
-  if (stopping_ && !m.dead)
-    return;
-  const bool other_link = std::exchange(link_, m.link) != m.link;
-  if (m.memory) {
-    const auto before = std::exchange(memory_, m.memory);
-    const auto at = where_.peer_device_number;
-    if (before && before->owner == memory_->owner && at < memory_->published.devices.size())
-      peer_moved(before->published.devices[at], memory_->published.devices[at]);
-  }
-  if (m.dead) {
-    peer_died();
-    return;
-  }
-  if (other_link && where_.initiator)
-    void_requests();
-  if (m.link == 0)
-    return raise(endpoint_event::peer_lost, "the control link is down");
-  if (m.owner != peer_) {
-    peer_ = m.owner;
-    established_ = asked_ = false;
-  }
-  for (const auto& q : members_)
-    if (q.retire_generation != q.settled_generation)
-      send_retire(q);
-  raise(endpoint_event::peer_connected, "the control link is up");
-}
-
-/// What was asked on a link that broke is never answered: it is asked again on the next one instead of being
-/// waited for.
-void endpoint::void_requests() {
-  for (auto& q : members_)
-    if (!q.idle && !q.usable && !q.suspect && !q.ending && !q.gone)
-      fence(q, "the control link broke during the handshake");
-}
-
-void endpoint::peer_died() {
-  peer_ = 0;
-  established_ = asked_ = false;
-  connect_asked_ = false;
-  raise(endpoint_event::peer_dead, "the peer is dead");
-  if (!where_.initiator) {
-    stopping_ = true;
-    stop_asked_ = true;
-    raise(endpoint_event::drain, "the peer is dead");
-    answer_stop();
-    return;
-  }
-  fence_all("the peer is dead", false);
-  // Its memory died with it: there is nothing left that a late packet could hurt.
-  for (auto& q : members_)
-    settle(q, q.generation, true);
-}
-
 void endpoint::handle(control& m) {
   if (m.link != link_)
     return;

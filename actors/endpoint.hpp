@@ -71,6 +71,7 @@ private:
     std::uint16_t settled_generation = 0;
     base::time_point retire_since{};
     std::string retire_cause;
+    bool unconfirmed = false; ///< the last one was settled without the peer's word
     // acceptor: what the peer asked for
     std::optional<bootstrap::qp_address> wanted;
     bool answer_with_rebuilt = false;
@@ -115,6 +116,8 @@ private:
   void send_retire(const member& q);
   void retire_overdue();
   void void_requests();
+  void forgotten_by_peer();
+  void tell_what_ended(bool on_new_link);
   void peer_died();
   void fail_attempt(member& q, const std::string& why);
   void back_off(member& q);

@@ -175,11 +175,16 @@ void endpoint::send_retire(const member& q) {
 }
 
 void endpoint::settle(member& q, std::uint16_t generation, bool confirmed) {
-  if (!where_.initiator || static_cast<std::int16_t>(generation - q.settled_generation) <= 0)
+  const auto newer = static_cast<std::int16_t>(generation - q.settled_generation);
+  if (!where_.initiator || newer < 0)
+    return;
+  q.unconfirmed = q.unconfirmed && !confirmed;
+  if (newer == 0)
     return;
   // Transfers wait for it: until it is on the way it is owed.
   caf::anon_send(where_.owner, remote_fence_settled{where_.slots[index_of(q)], generation, confirmed});
   q.settled_generation = generation;
+  q.unconfirmed = !confirmed;
   if (static_cast<std::int16_t>(generation - q.retire_generation) > 0)
     q.retire_generation = generation;
   if (!confirmed)

@@ -3,6 +3,7 @@
 #include "actors/guest.hpp"
 
 #include "actors/port_path.hpp"
+#include "bootstrap/limits.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +14,8 @@ namespace actor_rdma::actors {
 
 namespace {
 
-constexpr std::size_t max_endpoints = 1024;
+constexpr std::size_t max_endpoints = 1024; // not more than a hello can name
+static_assert(max_endpoints <= bootstrap::max_endpoints);
 constexpr std::size_t max_qps = 64;
 
 } // namespace
@@ -50,6 +52,9 @@ void guest::handle(adopt_link& m) {
   bootstrap::hello h;
   h.node = config_.node;
   h.features = config_.notices ? bootstrap::feature_notices : 0;
+  h.endpoints.emplace();
+  for (const auto& [number, e] : endpoints_)
+    h.endpoints->push_back(number);
   send(h);
   send(bootstrap::publish{m.published});
   peer_link up;

@@ -169,6 +169,7 @@ struct notice_room {};
 struct peer_link {
   bootstrap::link_id link = 0; ///< 0: down, but the peer may live
   bool dead = false;           ///< that incarnation is gone for good
+  bool forgotten = false;      ///< initiators: it lives, and has let go of this endpoint with all QPs
   bootstrap::incarnation owner = 0;
   std::shared_ptr<const remote_memory> memory; ///< initiators
 };

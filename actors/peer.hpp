@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -189,6 +190,8 @@ private:
   work_queue queue_;
   notice_outbox outbox_;
   std::uint64_t features_ = 0; ///< the peer's, of its last hello
+  /// The endpoints that it has, of a hello that the endpoints have not been told of yet.
+  std::optional<std::vector<std::uint32_t>> held_there_;
   chunk_pool chunks_;
   bool recovering_ = false;
   caf::actor stop_asked_by_;

@@ -219,8 +219,10 @@ void peer::handle(control& m) {
 void peer::on_hello(const bootstrap::message& m) {
   if (machine_.state() != session_state::greeting)
     return;
-  name_ = std::get<bootstrap::hello>(m.what).node;
-  features_ = std::get<bootstrap::hello>(m.what).features;
+  const auto& hello = std::get<bootstrap::hello>(m.what);
+  name_ = hello.node;
+  features_ = hello.features;
+  held_there_ = hello.endpoints;
   dial_failures_ = 0;
   dialling_ = false;
   ever_connected_ = true;
@@ -338,10 +340,13 @@ void peer::tell_endpoints(bool dead) {
   m.dead = dead;
   m.owner = owner_;
   m.memory = memory_;
+  const auto held = std::exchange(held_there_, std::nullopt);
   if (!memory_ && !dead)
     return; // nothing to connect to before it has published
-  for (const auto& e : endpoint_handles_)
-    caf::anon_send(e, m);
+  for (const auto& [number, at] : by_number_) {
+    m.forgotten = held && std::find(held->begin(), held->end(), number) == held->end();
+    caf::anon_send(endpoint_handles_[at], m);
+  }
 }
 
 void peer::declare_dead() {

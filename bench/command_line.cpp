@@ -158,7 +158,8 @@ void add_work(CLI::App& app, settings& s) {
            if (s.deadline <= base::duration::zero())
              throw CLI::ValidationError("--deadline", "a deadline is longer than nothing");
          },
-         "For the whole life of each transfer, or \"none\"")
+         "For the whole life of each transfer, or \"none\": then what is open 10 s after the run is "
+         "cancelled")
       ->type_name("TIME")
       ->default_str("30s");
   app.add_option("--qps", s.qps, "QPs per rail")->check(CLI::Range(1, 64))->capture_default_str();

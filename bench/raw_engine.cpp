@@ -2,6 +2,8 @@
 // The bare loop.
 #include "bench/raw_engine.hpp"
 
+#include "transport/transport.hpp"
+
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -58,13 +60,19 @@ base::expected<void> raw_engine::run() {
     } else if (++idle % spin == 0) {
       if (idle == spin)
         last_progress = base::mono_clock::now();
-      else if (base::mono_clock::now() - last_progress > what_.deadline)
+      else if (base::mono_clock::now() - last_progress > patience())
         return base::fail(base::reason::timeout, "bench",
                           "the raw loop waits for completions that do not come");
       std::this_thread::yield();
     }
   }
   return {};
+}
+
+/// For completions. Without a deadline there is no limit to it before the run is over.
+base::duration raw_engine::patience() const {
+  const bool waits_on = what_.deadline != submit_options::no_deadline || !control_.finished().load();
+  return waits_on ? what_.deadline : patience_after_run;
 }
 
 bool raw_engine::begin_batch() {

@@ -50,6 +50,7 @@ private:
     std::deque<signalled_part> signalled; ///< posted, oldest first
   };
 
+  base::duration patience() const;
   bool begin_batch();
   bool post_some();
   int post_chain(queue& to, open_batch& from, std::size_t most);

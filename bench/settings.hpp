@@ -14,6 +14,9 @@
 
 namespace actor_rdma::bench {
 
+/// What is still open so long after its deadline, or after the run if it has none, is not waited for.
+inline constexpr base::duration patience_after_run = std::chrono::seconds{10};
+
 enum class role : std::uint8_t { target, initiator, loopback };
 
 /// Who moves the bytes: the transport, or a bare post/poll loop on the same NIC to compare it with.
@@ -34,7 +37,7 @@ struct settings {
   base::duration time = std::chrono::seconds{5};
   std::uint64_t batches = 0; ///< in all; 0: as many as fit into `time`
   bool verify = false;
-  base::duration deadline = std::chrono::seconds{30};
+  base::duration deadline = std::chrono::seconds{30}; ///< or submit_options::no_deadline
 
   fabric_kind fabric = fabric_kind::soft;
   std::uint32_t nics = 1;

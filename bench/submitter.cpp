@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 /// Long after its deadline a transfer must have ended: fences and shutdown have their own, much smaller
 /// bounds.
-constexpr base::duration patience = 10s;
+constexpr base::duration patience = patience_after_run;
 /// How often a waiting thread looks whether the run was told to stop.
 constexpr base::duration look_up = 100ms;
 /// After a failure that is not the target's end, so that a persistent one does not become a storm.
@@ -109,24 +109,34 @@ submitter::submitted submitter::submit_one() {
   return submitted::refused;
 }
 
-/// Waits for the end; false when it does not come.
+/// Waits for the end; false when it does not come. What has no deadline is cancelled some time after the run.
 bool submitter::wait(batch& handle) {
-  auto give_up = base::time_never;
-  if (what_.deadline != submit_options::no_deadline)
-    give_up = base::mono_clock::now() + what_.deadline + patience;
+  const bool has_deadline = what_.deadline != submit_options::no_deadline;
+  const auto give_up = has_deadline ? base::mono_clock::now() + what_.deadline + patience : base::time_never;
   while (!handle.wait_for(look_up)) {
-    if (control_.wants_cancel()) {
+    const auto now = base::mono_clock::now();
+    if (!has_deadline && cancel_at_ == base::time_never &&
+        control_.finished().load(std::memory_order_relaxed))
+      cancel_at_ = now + patience;
+    if (control_.wants_cancel() || now >= cancel_at_) {
       handle.cancel();
+      for (auto& other : open_)
+        other.handle.cancel();
       handle.wait_for(patience);
       break;
     }
-    const auto now = base::mono_clock::now();
-    if (give_up == base::time_never && control_.finished().load(std::memory_order_relaxed))
-      give_up = now + patience; // it has no deadline, and the run is over
     if (now >= give_up)
       break;
   }
   return handle.done();
+}
+
+std::string submitter::why_stuck() const {
+  if (what_.deadline == submit_options::no_deadline || control_.wants_cancel())
+    return fmt::format("thread {}: a batch is still open {} after it was cancelled", thread_,
+                       time_text(patience));
+  return fmt::format("thread {}: a batch is still open {} after its deadline of {}", thread_,
+                     time_text(patience), time_text(what_.deadline));
 }
 
 void submitter::take_oldest() {
@@ -136,9 +146,7 @@ void submitter::take_oldest() {
     for (std::size_t i = 0; i < oldest.handle.size(); ++i)
       count_.stuck += oldest.handle.result(i).status == transfer_status::pending ? 1 : 0;
     content_.lost(*oldest.where);
-    link_.report(view_, base::reason::timeout,
-                 fmt::format("thread {}: a batch is still open {} after its deadline of {}", thread_,
-                             time_text(patience), time_text(what_.deadline)));
+    link_.report(view_, base::reason::timeout, why_stuck());
     control_.finish();
     return;
   }

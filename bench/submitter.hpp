@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <vector>
 
 namespace actor_rdma::bench {
@@ -48,6 +49,7 @@ private:
   submitted submit_one();
   void take_oldest();
   bool wait(batch& handle);
+  std::string why_stuck() const;
   void count_result(const transfer_result& r);
   void report_failures(const batch& handle, base::duration after);
   bool restore_link();
@@ -66,6 +68,7 @@ private:
   std::deque<open_batch> open_;
   std::uint64_t submits_ = 0;
   bool measuring_ = false;
+  base::time_point cancel_at_ = base::time_never; ///< what has no deadline, once the run is over
   tally count_;
   live_counters live_;
 };

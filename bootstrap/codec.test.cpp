@@ -112,14 +112,32 @@ TEST_CASE("C-20: unknown keys are skipped wherever they stand and whatever they 
   CHECK(*received == message{1, 0xaaaa, 2, ping{99}});
 }
 
-TEST_CASE("a hello of an older peer, which names no relation, is one of relation 0") {
+TEST_CASE("a hello of an older peer, which names no relation and no endpoints, is one of relation 0") {
   const auto bytes = by_hand("hello", [](packer& pk) {
     pk.pack_map(4);
     pk.pack("node").pack("n").pack("build_id").pack("b").pack("features").pack(1u).pack("auth").pack("");
   });
   const auto received = decode(view(bytes));
   REQUIRE(received.has_value());
-  CHECK(*received == message{1, 0xaaaa, 2, hello{"n", "b", 1, "", 0}});
+  CHECK(*received == message{1, 0xaaaa, 2, hello{"n", "b", 1, "", 0, std::nullopt}});
+}
+
+TEST_CASE("a hello says which endpoints its sender has, or that it has none, or nothing about it") {
+  const auto told = [](std::optional<std::vector<std::uint32_t>> endpoints) {
+    hello h{"n", "b", 1, "", 0};
+    h.endpoints = std::move(endpoints);
+    const auto bytes = encode(with(h));
+    REQUIRE(bytes.has_value());
+    const auto received = decode(*bytes);
+    REQUIRE(received.has_value());
+    return std::get<hello>(received->what).endpoints;
+  };
+  CHECK(told(std::vector{3u, 70000u}) == std::vector{3u, 70000u});
+  CHECK(told(std::vector<std::uint32_t>{}) == std::vector<std::uint32_t>{});
+  CHECK(told(std::nullopt) == std::nullopt);
+  hello all{"n", "b", 1, "", 0};
+  all.endpoints.emplace(max_endpoints + 1, 1u);
+  CHECK(complaint(with(all)) == "hello.endpoints: has 4097 entries, at most 4096 are allowed");
 }
 
 TEST_CASE("a missing field is refused by name") {

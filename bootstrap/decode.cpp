@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -101,9 +102,13 @@ public:
   /// Absent, the field keeps its default.
   template <class T>
   void optional(const char* key, T& into) {
-    const msgpack::object_kv* begin = map_.ptr;
-    if (std::any_of(begin, begin + map_.size, [key](const auto& entry) { return is_key(entry, key); }))
+    if (has(key))
       (*this)(key, into);
+  }
+  template <class T>
+  void optional_list(const char* key, std::optional<std::vector<T>>& into, std::size_t bound) {
+    if (has(key))
+      list(key, into.emplace(), bound);
   }
   void text(const char* key, std::string& into) { (*this)(key, into); }
   void up_to(const char* key, std::uint32_t& into, std::uint32_t bound) {
@@ -152,6 +157,10 @@ public:
 private:
   static bool is_key(const msgpack::object_kv& entry, std::string_view key) {
     return entry.key.type == msgpack::type::STR && view_of(entry.key.via.str) == key;
+  }
+  bool has(const char* key) const {
+    return std::any_of(map_.ptr, map_.ptr + map_.size,
+                       [key](const auto& entry) { return is_key(entry, key); });
   }
 
   template <class F>

@@ -5,6 +5,7 @@
 #include "bootstrap/field_trail.hpp"
 #include "bootstrap/wire_fields.hpp"
 
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
@@ -37,6 +38,10 @@ struct field_counter {
   template <class T>
   void list(const char*, const std::vector<T>&, std::size_t) {
     ++count;
+  }
+  template <class T>
+  void optional_list(const char*, const std::optional<std::vector<T>>& values, std::size_t) {
+    count += values ? 1 : 0;
   }
   void binary(const char*, const std::vector<std::uint8_t>&, std::size_t) { ++count; }
   void check(bool, const char*, const char*) {}
@@ -98,6 +103,11 @@ public:
       const field_trail::step element{trail_, i};
       put(values[i]);
     }
+  }
+  template <class T>
+  void optional_list(const char* key, const std::optional<std::vector<T>>& values, std::size_t bound) {
+    if (values)
+      list(key, *values, bound);
   }
   void binary(const char* key, const std::vector<std::uint8_t>& bytes, std::size_t bound) {
     const field_trail::step into{trail_, key};

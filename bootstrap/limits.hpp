@@ -12,9 +12,10 @@ namespace actor_rdma::bootstrap {
 
 inline constexpr std::size_t max_message_bytes = std::size_t{4} << 20;
 inline constexpr std::size_t max_string_bytes = 4096;
-inline constexpr std::size_t max_devices = 32;    ///< of a segment; bounds every list of rkeys too
-inline constexpr std::size_t max_buffers = 16384; ///< of a segment
-inline constexpr std::size_t max_qps = 256;       ///< of an endpoint
+inline constexpr std::size_t max_devices = 32;     ///< of a segment; bounds every list of rkeys too
+inline constexpr std::size_t max_buffers = 16384;  ///< of a segment
+inline constexpr std::size_t max_qps = 256;        ///< of an endpoint
+inline constexpr std::size_t max_endpoints = 4096; ///< that a hello names
 inline constexpr std::size_t max_notice_name_bytes = 256;
 inline constexpr std::size_t max_notice_bytes = 4096; ///< of a notice's payload
 /// Notices that one sender may have in a receiver's inbox: with it one costs at most 280 KiB there.

@@ -11,6 +11,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -95,6 +96,9 @@ struct hello {
   /// The dialling side's number for what it dials, the same on every new connection to it. Connections of one
   /// incarnation with the same number follow each other; with different numbers they are strangers.
   std::uint32_t relation = 0;
+  /// The accepting side's: every endpoint of this relation of which it has queue pairs, by the dialling
+  /// side's number. Nothing: not said, as by ends of earlier builds.
+  std::optional<std::vector<std::uint32_t>> endpoints = std::nullopt;
   friend bool operator==(const hello&, const hello&) = default;
 };
 /// Who dialled us: a process, by one of the addresses under which it may know us.

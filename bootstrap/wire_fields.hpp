@@ -2,9 +2,9 @@
 //
 // Which fields every struct of messages.hpp has on the wire, written down once for the encoder and the
 // decoder. A visitor is called as v(key, field), v.optional(key, field) for a key that older peers do not
-// send, v.text(key, field) for words that may be cut, v.up_to(key,
-// number, bound), v.list(key, vector, bound) and v.binary(key, bytes, bound); v.check(holds, key, complaint)
-// states what must hold beyond types and bounds.
+// send, v.text(key, field) for words that may be cut, v.up_to(key, number, bound), v.list(key, vector,
+// bound), v.optional_list(key, optional vector, bound) and v.binary(key, bytes, bound); v.check(holds, key,
+// complaint) states what must hold beyond types and bounds.
 #pragma once
 
 #include "bootstrap/limits.hpp"
@@ -76,6 +76,7 @@ void wire_fields(V& v, M& m) {
   v("features", m.features);
   v("auth", m.auth);
   v.optional("relation", m.relation);
+  v.optional_list("endpoints", m.endpoints, max_endpoints);
 }
 
 template <class V, like<publish> M>

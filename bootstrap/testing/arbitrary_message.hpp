@@ -7,6 +7,7 @@
 #include "bootstrap/wire_fields.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -41,6 +42,12 @@ public:
     into.resize(std::min(wanted, bound));
     for (auto& element : into)
       fill(element);
+  }
+  template <class T>
+  void optional_list(const char* key, std::optional<std::vector<T>>& into, std::size_t bound) {
+    into.reset();
+    if (*rc::gen::arbitrary<bool>())
+      list(key, into.emplace(), bound);
   }
   void binary(const char*, std::vector<std::uint8_t>& into, std::size_t bound) {
     into = *rc::gen::arbitrary<std::vector<std::uint8_t>>();

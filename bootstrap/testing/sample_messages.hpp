@@ -31,7 +31,7 @@ inline std::vector<message> sample_messages() {
   segment published{"seg", 3, {sample_port(), sample_port()}, {}, 0x7000, {11, 12}};
   published.buffers = {{1, 0x10000, 4096, false, {21, 22}}, {2, 0xfffffffffffff000, 4096, true, {31, 0}}};
   const std::vector<body> bodies = {
-      hello{"node-a", "build-1", 0x8000000000000001, "hmac", 7},
+      hello{"node-a", "build-1", 0x8000000000000001, "hmac", 7, std::vector{5u, 6u}},
       publish{published},
       connect{5, sample_port(), "soft1", {sample_qp(0), sample_qp(1)}},
       accept{5, sample_port(), {sample_qp(0), sample_qp(1)}},

@@ -52,7 +52,9 @@ TEST_CASE("a run without deadlines ends though what is open does not") {
   const fabric_name fabric;
   child run(bench_command({"loopback", "--soft-fabric", fabric.get(), "--range", "8M", "--seconds", "1",
                            "--nic-mode", "paced", "--deadline", "none", "--fault", "hang:soft0@200ms"}));
-  const auto status = run.wait(40s);
+  const auto status = run.wait(25s); // the run, 10 s, and no more for what is cancelled together
   REQUIRE(status);
   CHECK(*status == 1);
+  CHECK(run.errors().find("cancelled") != std::string::npos);
+  CHECK(run.errors().find("after its deadline of") == std::string::npos);
 }

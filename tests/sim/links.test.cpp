@@ -86,6 +86,79 @@ TEST_CASE("a control link that is lost is dialled again and the data path does n
   }
 }
 
+namespace {
+
+/// The next HELLOs from `a` to `b` are lost: so many times connect_deadline passes before they are linked
+/// again.
+void lose_hellos(sim::cluster& c, std::uint64_t count) {
+  bootstrap::message_fault fault;
+  fault.from = "a";
+  fault.to = "b";
+  fault.type = "hello";
+  fault.count = count;
+  c.network().next_messages(fault);
+}
+
+/// What was lost without a link is made again with the link, and no transfer has to stall to find out.
+void must_not_stall(sim::cluster& c, sim::machine& a, sim::load& load) {
+  c.world().run_for(500ms);
+  const auto made = sim::activations(a);
+  const auto begun = c.now();
+  const auto batch = load.send(2);
+  REQUIRE(load.finish(*batch));
+  CHECK(c.now() - begun < 25ms); // less than the stall floor
+  CHECK(load.arrived(2));
+  CHECK(a.count(observe::event_kind::stall_suspected) == 0);
+  CHECK(sim::activations(a) == made);
+}
+
+} // namespace
+
+TEST_CASE("an acceptor that waited no longer and gave up its QPs says so in its hello") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(sim::paced("a", 2));
+    auto& b = c.add(sim::paced("b", 2));
+    sim::load load(c, a, b, 64 * 1024, 16, 4);
+    REQUIRE(load.connected());
+    lose_hellos(c, 1);
+    c.network().cut("a", "b"); // a tries again after 1.5 s, b waits for 1 s
+    c.world().run_for(1600ms);
+    REQUIRE(b.count(observe::event_kind::peer_dead) == 1);
+    must_not_stall(c, a, load);
+    CHECK(a.count(observe::event_kind::peer_dead) == 0);
+    CHECK(a.count(observe::event_kind::rejected) == 0);
+    CHECK(sim::activations(a) == 8);
+    sim::leave_nothing(c, a, b);
+  }
+}
+
+TEST_CASE(
+    "QPs that the acceptor lost without a link are named on the next one, and the others are not touched") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(sim::paced("a", 2));
+    auto patient = sim::paced("b", 2);
+    patient.config.reconnect_window = 5s;
+    auto& b = c.add(patient);
+    sim::load load(c, a, b, 64 * 1024, 16, 4);
+    REQUIRE(load.connected());
+    lose_hellos(c, 1);
+    c.network().cut("a", "b");
+    c.world().run_for(100ms);
+    REQUIRE(c.fabric().set_lost("b/soft1", true));
+    c.world().run_for(100ms);
+    REQUIRE(c.fabric().set_lost("b/soft1", false));
+    c.world().run_for(1400ms);
+    must_not_stall(c, a, load);
+    CHECK(b.count(observe::event_kind::peer_dead) == 0);
+    CHECK(sim::activations(a) == 6); // those of b/soft0 live on
+    sim::leave_nothing(c, a, b);
+  }
+}
+
 TEST_CASE("a peer that dies fails every transfer with the cause within a second") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
