@@ -34,6 +34,7 @@ void endpoint::wait_after_fence(member& q, std::uint32_t served) {
 
 void endpoint::fail_attempt(member& q, const std::string& why) {
   const bool was_under_way = !std::exchange(q.idle, true);
+  const bool was_made = q.created.has_value();
   q.works_no_more();
   q.created.reset();
   q.gid_index.reset();
@@ -43,6 +44,8 @@ void endpoint::fail_attempt(member& q, const std::string& why) {
     if (const auto wanted = std::exchange(q.wanted, std::nullopt))
       refuse(index_of(q), wanted->generation, bootstrap::reject_code::resources, why);
     answer_retired(q);
+    if (!was_made)
+      caf::anon_send(where_.owner, room_wanted{});
     return;
   }
   if (was_under_way)

@@ -34,7 +34,8 @@ caf::behavior guest::make_behavior() {
           on<snapshot_request>(&guest::handle),
           on<notice_ack>(&guest::handle, &guest::handle),
           on<notice_room>(&guest::handle, &guest::handle),
-          on<device_added>(&guest::handle, &guest::handle)};
+          on<device_added>(&guest::handle, &guest::handle),
+          on<room_wanted>(&guest::handle, &guest::handle)};
 }
 
 void guest::on_fault(const std::string& what) {
@@ -181,6 +182,15 @@ void guest::leave(const std::string& cause) {
     caf::anon_send(e.handle, dead);
   if (left_ == 0)
     gone();
+}
+
+/// Whose link is lost is most likely dead, and others cannot be served for the QPs that it still has. If it
+/// lives, it hears of it with its next link.
+void guest::handle(room_wanted& m) {
+  if (!m.passed_on)
+    caf::anon_send(where_.node, room_wanted{true});
+  else if (link_ == 0)
+    leave("it did not come back yet, and its QPs are in the way of others: " + cause_);
 }
 
 void guest::handle(stop& m) {

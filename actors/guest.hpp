@@ -55,6 +55,7 @@ private:
   void handle(device_added& m);
   void handle(notice_ack& m);
   void handle(notice_room& m);
+  void handle(room_wanted& m);
   void handle(stop& m);
   void handle(stopped& m);
   void handle(snapshot_request& m);

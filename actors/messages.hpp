@@ -181,6 +181,11 @@ struct rail_refused {
 struct published {
   bootstrap::segment what;
 };
+/// endpoint -> its guest -> node: a QP could not be made here; node -> guests: who waits for a lost link in
+/// vain perhaps leaves now. One per attempt that failed.
+struct room_wanted {
+  bool passed_on = false; ///< by the node
+};
 /// A peer as the transport uses it from any thread.
 struct peer_ref {
   caf::actor handle;

@@ -41,6 +41,7 @@ caf::behavior node::make_behavior() {
       on<guest_left>(&node::handle, &node::handle),   on<register_buffer>(&node::handle),
       on<deregister_buffer>(&node::handle),           on<stop>(&node::handle),
       on<stopped>(&node::handle, &node::handle),      on<snapshot_request>(&node::handle),
+      on<room_wanted>(&node::handle, &node::handle),
   };
 }
 
@@ -145,6 +146,11 @@ void node::handle(guest_left& m) {
     return;
   stopped crossed;
   handle(crossed);
+}
+
+void node::handle(room_wanted& m) {
+  for (const auto& [who, g] : guests_)
+    caf::anon_send(g.handle, m);
 }
 
 void node::handle(import_peer& m) {

@@ -111,6 +111,7 @@ private:
   void handle(import_peer& m);
   void handle(device_changed& m);
   void handle(guest_left& m);
+  void handle(room_wanted& m);
   void handle(register_buffer& m);
   void handle(deregister_buffer& m);
   void handle(stop& m);

@@ -109,3 +109,24 @@ TEST_CASE("I-11: what is short for a moment only costs a moment") {
     CHECK(b.stop());
   }
 }
+
+TEST_CASE("a process that is started again is not kept waiting by the QPs of the one before, if these are "
+          "all that there are") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(with_qps("a", {1000}));
+    auto& b = c.add(with_qps("b", {3}));
+    REQUIRE(sim::load(c, a, b, 4096, 4, 2).connected());
+    a.kill();
+    REQUIRE(a.restart());
+    const auto began = c.now();
+    sim::load again(c, a, b, 4096, 4, 4);
+    CHECK(again.connected());
+    CHECK(c.now() - began < 200ms); // b would wait for a second
+    CHECK(b.count(observe::event_kind::peer_dead) == 1);
+    sim::must_arrive(again, 1);
+    CHECK(a.stop());
+    CHECK(b.stop());
+  }
+}
