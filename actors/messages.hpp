@@ -57,6 +57,7 @@ struct slot_state_changed {
   slot_id slot = 0;
   bool usable = false;
   std::uint16_t generation = 0;
+  std::uint32_t depth = 0; ///< usable: WRs of work that may be out on it
   caf::actor qp;
 };
 /// endpoint -> peer: the remote fence of all generations up to this one is settled; one per generation.

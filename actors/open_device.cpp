@@ -77,6 +77,7 @@ base::expected<open_device> open_device::open(const verbs::provider& table, ibv_
   if (!cq)
     return failed(cq.error());
   d.cq = std::move(*cq);
+  d.cq_asked = static_cast<std::uint32_t>(entries);
   d.cq_entries = static_cast<std::uint32_t>(d.cq.capacity());
   auto mr = verbs::memory_region::reg(d.pd, d.recipe.probe.get(), sizeof(probe_page),
                                       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);

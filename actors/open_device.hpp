@@ -71,6 +71,7 @@ struct open_device {
   std::uint32_t probe_lkey = 0;
   std::uint32_t probe_rkey = 0;
   std::uint32_t cq_entries = 0;
+  std::uint32_t cq_asked = 0; ///< of the device, after its max_cqe
   std::uint32_t max_read_depth = 1;
   std::uint32_t max_send_wrs = UINT32_MAX;     ///< of one QP
   std::uint32_t max_served_reads = UINT32_MAX; ///< at once, by all QPs together

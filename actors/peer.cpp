@@ -258,7 +258,7 @@ void peer::handle(suspected& m) {
 
 void peer::handle(slot_state_changed& m) {
   slots_.at(m.slot) = m.qp;
-  queue_.set_usable(m.slot, m.usable, m.generation);
+  queue_.set_usable(m.slot, m.usable, m.generation, m.depth);
   pump();
 }
 

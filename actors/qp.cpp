@@ -333,7 +333,7 @@ void qp::report(qp_step step) {
 
 void qp::tell_slot(bool usable) {
   if (where_.peer)
-    caf::anon_send(where_.peer, slot_state_changed{where_.slot, usable, generation_, me()});
+    caf::anon_send(where_.peer, slot_state_changed{where_.slot, usable, generation_, depth(), me()});
 }
 
 void qp::arm(timer which, base::duration in) {

@@ -17,6 +17,7 @@
 #include "actors/settings.hpp"
 #include "verbs/objects.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -59,6 +60,10 @@ public:
   static std::uint32_t room_of(const settings& config, bool initiator) noexcept {
     return initiator ? config.send_queue_depth + 2 : 2;
   }
+  /// WRs of its send queue: work, and one for the probe.
+  static std::uint32_t wrs_of(const settings& config, bool initiator) noexcept {
+    return initiator ? config.send_queue_depth + 1 : 1;
+  }
   /// Work of ours waits on it.
   bool is_busy() const noexcept { return where_.initiator && !ledger_.empty(); }
   breaker::silence silence_of_peer() const noexcept;
@@ -100,6 +105,9 @@ private:
   bool is_idle() const noexcept { return machine_.state() == qp_state::rebuilding && !born_; }
 
   // verbs
+  /// WRs of work that its send queue holds, of the ibv_qp that there is.
+  std::uint32_t depth() const noexcept { return born_ ? std::max(born_->send_wrs, 1u) - 1 : 0; }
+  std::uint32_t room() const noexcept { return depth() - ledger_.outstanding(); }
   void begin();
   void connect();
   void created(const std::shared_ptr<qp_incarnation>& born);

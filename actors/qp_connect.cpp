@@ -70,7 +70,8 @@ void make_qp(const open_device& on, std::uint32_t depth, qp_incarnation& out) {
     return;
   }
   out.pair = std::move(*made);
-  if (init.cap.max_send_wr < depth) {
+  out.send_wrs = std::min(depth, init.cap.max_send_wr);
+  if (out.send_wrs < std::min(depth, 2u)) {
     out.failure = {
         base::reason::resource,
         "QP",
@@ -134,6 +135,10 @@ void connect_qp(qp_incarnation& qp, const link_parameters& link) {
     outcome.error().what += "; " + route();
     return keep_failure(qp, outcome);
   }
+  // The device may serve less than it was asked to, and does not say so by itself; more would be refused.
+  if (link.max_dest_reads > 1)
+    if (const auto served = qp.pair.query_served_reads())
+      qp.served_reads = *served;
   ibv_qp_attr rts{};
   rts.qp_state = IBV_QPS_RTS;
   rts.sq_psn = qp.psn;

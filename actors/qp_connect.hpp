@@ -24,6 +24,8 @@ struct qp_incarnation {
   std::uint32_t psn = 0; ///< first PSN that we send
   std::uint8_t reads =
       0; ///< on the lane: what it serves at once, taken from its device until it is destroyed
+  std::uint32_t send_wrs = 0;    ///< room in its send queue
+  std::uint8_t served_reads = 0; ///< what the device says that it serves at once; 0: it does not say
   base::error failure{base::reason::none};
   bool destroyed = false;       ///< ibv_destroy_qp returned 0, or there never was one
   bool buried = false;          ///< on the lane: the device has taken over its end
@@ -46,7 +48,8 @@ struct link_parameters {
 link_parameters parameters_of(const device& dev, const qp_connect& peer, std::uint8_t served_reads,
                               const settings& config);
 
-/// RESET -> INIT.
+/// RESET -> INIT. A device may make a shorter send queue than was asked for; one that has not even room for a
+/// probe and a WR is a failure.
 void make_qp(const open_device& on, std::uint32_t depth, qp_incarnation& out);
 /// INIT -> RTR -> RTS.
 void connect_qp(qp_incarnation& qp, const link_parameters& link);

@@ -34,7 +34,7 @@ void qp::begin() {
   arm(timer::attempt, config_.connect_deadline);
   env().run_slow(
       device_->number(),
-      [born, on, depth = where_.initiator ? config_.send_queue_depth + 1 : 1] { make_qp(*on, depth, *born); },
+      [born, on, depth = wrs_of(config_, where_.initiator)] { make_qp(*on, depth, *born); },
       [self = shared(this), born] { self->guarded([&] { self->created(born); }); });
 }
 
@@ -46,6 +46,11 @@ void qp::created(const std::shared_ptr<qp_incarnation>& born) {
   if (born->failure.why != base::reason::none)
     return abandon_with(born->failure.to_string());
   number_ = born->pair.number();
+  if (born->send_wrs < wrs_of(config_, where_.initiator))
+    note(observe::event_kind::less_room,
+         fmt::format("a send queue of {} was asked for, and one of {} was made",
+                     wrs_of(config_, where_.initiator), born->send_wrs),
+         born->send_wrs, base::level::info);
   report(qp_step::created);
 }
 
@@ -72,8 +77,12 @@ void qp::connected(const std::shared_ptr<qp_incarnation>& born) {
     return;
   if (born->failure.why != base::reason::none)
     return abandon_with(born->failure.to_string());
-  if (!where_.initiator)
+  if (!where_.initiator) {
+    if (born->served_reads != 0 && born->served_reads < born->reads)
+      device_->give_reads(
+          static_cast<std::uint8_t>(std::exchange(born->reads, born->served_reads) - born->served_reads));
     return raise(qp_event::ready, "connected");
+  }
   probing_for_ = -1;
   if (!post_probe())
     return abandon_with("no probe could be posted");
@@ -154,7 +163,7 @@ void qp::probe_ended(ibv_wc_status status) {
 
 void qp::handle(post& m) {
   const auto* const c = m.slices.get();
-  if (machine_.state() != qp_state::active || c->generation != generation_ || c->count > ledger_.room())
+  if (machine_.state() != qp_state::active || c->generation != generation_ || c->count > room())
     return salvage(m);
   const auto now = env().now();
   if (ledger_.empty())

@@ -46,9 +46,10 @@ slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_devi
   return static_cast<slot_id>(slots_.size() - 1);
 }
 
-void work_queue::set_usable(slot_id slot, bool usable, std::uint16_t generation) {
+void work_queue::set_usable(slot_id slot, bool usable, std::uint16_t generation, std::uint32_t depth) {
   auto& s = slots_.at(slot);
   s.usable = usable;
+  s.depth = std::min(depth, config_.send_queue_depth);
   if (usable) {
     s.declined = false;
     keys_made();
@@ -213,7 +214,7 @@ work_queue::slot_state* work_queue::choose_among(bool spare, std::uint64_t bytes
     if (!s.usable || s.passed || s.local_device == avoid || s.is_spare != spare)
       continue;
     any = true;
-    if (s.out >= config_.send_queue_depth || (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
+    if (s.out >= s.depth || (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
       continue;
     const auto& path = paths_[s.path];
     const bool is_slow = path.rate > 0 && path.rate < clearly_slower * usual;
@@ -380,7 +381,7 @@ void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
   out.generation = slot.generation;
   slice s;
   std::size_t taken = 0;
-  while (taken < share && slot.out < config_.send_queue_depth &&
+  while (taken < share && slot.out < slot.depth &&
          (slot.out == 0 || slot.out_bytes < config_.qp_window_bytes) &&
          next_slice(s, slot, share - taken, now)) {
     taken += s.more + 1u;

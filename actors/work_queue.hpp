@@ -53,8 +53,9 @@ public:
   /// one is usable that could carry it.
   slot_id add_slot(std::uint16_t local_device, std::uint16_t peer_device, rail_name rail = nullptr,
                    bool is_spare = false);
-  /// The QP may be given work (it is ACTIVE), or not. A new generation starts with nothing out.
-  void set_usable(slot_id slot, bool usable, std::uint16_t generation);
+  /// The QP may be given work (it is ACTIVE), or not. A new generation starts with nothing out. `depth`: WRs
+  /// that it takes, if that is less than the settings' send_queue_depth.
+  void set_usable(slot_id slot, bool usable, std::uint16_t generation, std::uint32_t depth = UINT32_MAX);
   bool any_usable() const noexcept;
 
   // batches
@@ -127,7 +128,8 @@ private:
     /// One bit. A node has no more rails than there are.
     std::uint64_t rail_mask() const noexcept { return std::uint64_t{1} << std::min<std::size_t>(path, 63); }
     bool usable = false;
-    bool passed = false; ///< in this pull: what waits needs keys that its devices do not have
+    bool passed = false;     ///< in this pull: what waits needs keys that its devices do not have
+    std::uint32_t depth = 0; ///< WRs that it takes
     std::uint16_t generation = 0;
     std::uint16_t fenced_upto = 0; ///< remote fence of generations <= this is settled; generations start at 1
     std::uint32_t out = 0;         ///< WRs handed to the QP and not yet ended

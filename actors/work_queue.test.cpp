@@ -383,3 +383,13 @@ TEST_CASE("whatever happens in whatever order, no end comes early, every end com
     }
   }));
 }
+
+TEST_CASE("a QP whose send queue is shorter than the settings say gets no more than it holds") {
+  fixture f{2};
+  f.queue.set_usable(1, true, 2, 3);
+  f.submit({2000});
+  std::array<std::size_t, 2> out{};
+  for (const auto& c : f.pull())
+    out.at(c->slot) += c->count;
+  CHECK(out == std::array<std::size_t, 2>{8, 3});
+}

@@ -37,6 +37,7 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::keys_refreshed: return "keys refreshed";
   case event_kind::address_chosen: return "address chosen";
   case event_kind::no_rail: return "no rail";
+  case event_kind::less_room: return "less room";
   }
   return "?";
 }

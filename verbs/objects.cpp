@@ -368,6 +368,14 @@ base::expected<ibv_qp_state> queue_pair::query_state() const {
   return attributes.qp_state;
 }
 
+base::expected<std::uint8_t> queue_pair::query_served_reads() const {
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  if (const int error = table_->query_qp(handle_, &attributes, IBV_QP_MAX_DEST_RD_ATOMIC, &init); error != 0)
+    return base::fail(failed("ibv_query_qp", device_, error));
+  return attributes.max_dest_rd_atomic;
+}
+
 base::expected<void> queue_pair::destroy() {
   return handle_ == nullptr ? base::expected<void>{}
                             : release(table_->destroy_qp, handle_, "ibv_destroy_qp", device_, closed_);

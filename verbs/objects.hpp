@@ -177,6 +177,8 @@ public:
   ~queue_pair();
   base::expected<void> modify(ibv_qp_attr& attr, int mask);
   base::expected<ibv_qp_state> query_state() const;
+  /// max_dest_rd_atomic as the device has it, which may be less than was asked for.
+  base::expected<std::uint8_t> query_served_reads() const;
   base::expected<void> destroy();
   std::uint32_t number() const noexcept { return handle_->qp_num; }
 };

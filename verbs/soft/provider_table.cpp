@@ -289,23 +289,31 @@ provider make_provider() {
   p.query_pkey = query_pkey;
   p.alloc_pd = ruled<verb::alloc_pd, alloc_pd>;
   p.dealloc_pd = ruled<verb::dealloc_pd, dealloc_pd>;
-  p.reg_mr = ruled<verb::reg_mr, reg_mr>;
+  p.reg_mr = [](ibv_pd* pd, void* addr, std::size_t length, int access) {
+    return reg_mr_by_rules(pd, addr, length, access, reg_mr);
+  };
   p.dereg_mr = ruled<verb::dereg_mr, dereg_mr>;
   p.create_comp_channel = ruled<verb::create_comp_channel, create_comp_channel>;
   p.destroy_comp_channel = ruled<verb::destroy_comp_channel, destroy_comp_channel>;
   p.abandon_comp_channel = [](ibv_comp_channel*) {}; // its descriptor is its context's
-  p.create_cq = ruled<verb::create_cq, create_cq>;
+  p.create_cq = [](ibv_context* c, int entries, void* user, ibv_comp_channel* channel, int vector) {
+    return create_cq_by_rules(c, entries, user, channel, vector, create_cq);
+  };
   p.destroy_cq = ruled<verb::destroy_cq, destroy_cq>;
   p.resize_cq = resize_cq;
   p.get_cq_event = [](ibv_comp_channel* channel, ibv_cq** cq, void** user) {
     return get_cq_event_by_rules(channel, cq, user, get_cq_event);
   };
   p.ack_cq_events = ack_cq_events;
-  p.create_srq = ruled<verb::create_srq, create_srq>;
+  p.create_srq = [](ibv_pd* pd, ibv_srq_init_attr* wanted) {
+    return create_srq_by_rules(pd, wanted, create_srq);
+  };
   p.modify_srq = ruled<verb::modify_srq, modify_srq>;
   p.query_srq = ruled<verb::query_srq, query_srq>;
   p.destroy_srq = ruled<verb::destroy_srq, destroy_srq>;
-  p.create_qp = ruled<verb::create_qp, create_qp>;
+  p.create_qp = [](ibv_pd* pd, ibv_qp_init_attr* wanted) {
+    return create_qp_by_rules(pd, wanted, create_qp);
+  };
   p.modify_qp = [](ibv_qp* qp, ibv_qp_attr* wanted, int mask) {
     return modify_by_rules(qp, wanted, mask, modify_qp);
   };
@@ -339,8 +347,8 @@ int resize_cq(ibv_cq* cq, int entries) {
   const auto& limits = soft_context::of(cq->context).device().limits();
   if (entries < 1 || static_cast<std::uint32_t>(entries) > limits.max_cqe)
     return EINVAL;
-  const int error = judge_call(cq->context, verb::resize_cq).error;
-  return error != 0 ? error : soft_cq::of(cq).resize(entries);
+  return resize_cq_by_rules(cq, entries,
+                            [](ibv_cq* of, int wanted) { return soft_cq::of(of).resize(wanted); });
 }
 
 tier_counts tier_use(ibv_qp* qp) {

@@ -36,6 +36,7 @@ enum class rule_action : std::uint8_t {
   fail,       ///< verb: fails with an errno
   ignore,     ///< verb (modify_qp): reports success and does nothing
   late_cqe,   ///< verb (destroy_qp, modify_qp to RESET): leaves its completions in the queue
+  half,       ///< verb (create_cq, create_qp, ...): gives half of the room that it was asked for
   swallow,    ///< event: is not delivered
   burst,      ///< event: is delivered several times
   raise,      ///< timer: an async event appears
@@ -120,6 +121,7 @@ struct rule {
   // -- what
   rule_action action = rule_action::drop;
   nanos time = never;      ///< of the action; never: without end, or not given
+  std::uint64_t per = 0;   ///< delay of reg_mr: `time` is for each so many bytes; 0: whatever the length
   std::uint32_t value = 0; ///< status, errno, event type, repetitions, or 1 for link up
   std::uint32_t repeat = 1;
   bool is_garbage = false; ///< status: every other field of the completion is random
@@ -164,6 +166,7 @@ struct verb_facts {
   std::uint32_t qp = 0;
   std::uint32_t from = 0; ///< modify_qp: bit of the state
   std::uint32_t to = 0;
+  std::uint64_t bytes = 0; ///< reg_mr: length of the region
 };
 [[nodiscard]] bool matches(const rule& r, const verb_facts& facts) noexcept;
 

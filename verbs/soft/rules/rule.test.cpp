@@ -96,6 +96,10 @@ TEST_CASE("every action has its arguments") {
   r = read("verb=modify_qp state=ERR do=ignore");
   CHECK(r.states_to == 1U << IBV_QPS_ERR);
   CHECK(read("verb=destroy_qp do=late_cqe").action == rule_action::late_cqe);
+  CHECK(read("verb=create_qp,modify_qp do=half").action == rule_action::half);
+  r = read("verb=reg_mr do=delay:1.5ms/GiB");
+  CHECK(r.time == 1'500'000);
+  CHECK(r.per == 1U << 30);
   r = read("event=PORT_ERR,IBV_EVENT_PORT_ACTIVE do=swallow");
   CHECK(r.events == (1ULL << IBV_EVENT_PORT_ERR | 1ULL << IBV_EVENT_PORT_ACTIVE));
   CHECK(read("event=any do=burst:500").repeat == 500);
@@ -146,6 +150,11 @@ TEST_CASE("what a rule cannot mean is refused by name, with what is accepted") {
   CHECK(refuses("verb=reg_mr state=ERR do=errno:EIO", "modify_qp"));
   CHECK(refuses("verb=reg_mr do=ignore", "modify_qp"));
   CHECK(refuses("verb=reg_mr do=late_cqe", "destroy_qp"));
+  CHECK(refuses("verb=reg_mr do=half", "do=half is for verb=create_cq"));
+  CHECK(refuses("verb=create_cq do=half:3", "no argument"));
+  CHECK(refuses("verb=reg_mr do=delay:1ms/MB", "\"1ms/MB\" is not understood"));
+  CHECK(refuses("verb=reg_mr,dereg_mr do=delay:1ms/MiB", "verb=reg_mr only"));
+  CHECK(refuses("do=delay:1ms/MiB", "verb=reg_mr only"));
   CHECK(refuses("dir=ack do=hang", "dir=request only"));
   CHECK(refuses("dir=ack do=duplicate", "payload"));
   CHECK(refuses("op=recv do=hold_dma:1ms", "op=recv"));

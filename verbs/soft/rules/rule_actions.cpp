@@ -37,6 +37,25 @@ tl::unexpected<base::error> unknown_argument(const action_text& a, std::string_v
                 " is not understood, say do=" + form);
 }
 
+/// "KiB", "MiB", "GiB"; 0 is none of them.
+std::uint64_t unit_bytes(std::string_view unit) noexcept {
+  return unit == "KiB" ? 1ULL << 10 : unit == "MiB" ? 1ULL << 20 : unit == "GiB" ? 1ULL << 30 : 0;
+}
+
+/// T, or T for each unit of a length.
+done read_delay(rule& r, const action_text& a) {
+  constexpr const char* form = "delay:T, or of verb=reg_mr delay:T/KiB, T/MiB or T/GiB";
+  if (a.arguments.size() != 1)
+    return refuse("do=delay needs one time: say do=" + std::string{form});
+  const auto slash = a.arguments[0].find('/');
+  const auto t = parse_span(a.arguments[0].substr(0, slash));
+  r.per = slash == std::string_view::npos ? 0 : unit_bytes(a.arguments[0].substr(slash + 1));
+  if (!t || (slash != std::string_view::npos && r.per == 0))
+    return unknown_argument(a, a.arguments[0], form);
+  r.time = *t;
+  return {};
+}
+
 /// Reads T as the first argument. `is_optional`: it may be missing.
 done read_time(rule& r, const action_text& a, const char* form, bool is_optional) {
   if (a.arguments.empty())
@@ -166,7 +185,7 @@ done rule_reading::read_action(rule& r, std::string_view value) {
     return base::fail(found.error());
   r.action = static_cast<rule_action>(*found);
   switch (r.action) {
-  case rule_action::delay: return read_time(r, a, "delay:T", false);
+  case rule_action::delay: return read_delay(r, a);
   case rule_action::hold_dma: return read_time(r, a, "hold_dma:T", false);
   case rule_action::reorder: return read_time(r, a, "reorder[:T]", true);
   case rule_action::duplicate: return read_time(r, a, "duplicate[:T]", true);
@@ -185,6 +204,7 @@ done rule_reading::read_action(rule& r, std::string_view value) {
   case rule_action::drop:
   case rule_action::ignore:
   case rule_action::late_cqe:
+  case rule_action::half:
   case rule_action::swallow: break;
   }
   if (!a.arguments.empty())

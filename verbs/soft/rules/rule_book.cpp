@@ -6,7 +6,21 @@
 #include "verbs/soft/rules/rule_table.hpp"
 #include "verbs/soft/tables.hpp"
 
+#include <algorithm>
+
 namespace actor_rdma::verbs::soft {
+
+namespace {
+
+/// Regions may have terabytes: no overflow.
+nanos time_for(const rule& r, std::uint64_t bytes) noexcept {
+  if (r.per == 0)
+    return r.time;
+  const double all = static_cast<double>(r.time) * (static_cast<double>(bytes) / static_cast<double>(r.per));
+  return static_cast<nanos>(std::min(all, 1e18));
+}
+
+} // namespace
 
 std::shared_ptr<const live_rules> rule_book::current() {
   std::lock_guard lock{mutex_};
@@ -67,7 +81,8 @@ verb_verdict rule_book::judge(nanos now, std::uint32_t device, verb_facts call) 
     case rule_action::fail: all.error = static_cast<int>(r.what.value); break;
     case rule_action::ignore: all.is_ignored = true; break;
     case rule_action::late_cqe: all.leaves_cqes = true; break;
-    default: all.takes += r.what.time; break;
+    case rule_action::half: all.is_half = true; break;
+    default: all.takes += time_for(r.what, call.bytes); break;
     }
     if (all.error != 0 || all.is_ignored)
       break; // the call ends here

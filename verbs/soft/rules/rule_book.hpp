@@ -30,6 +30,7 @@ struct verb_verdict {
   int error = 0;            ///< errno with which it fails
   bool is_ignored = false;  ///< reports success without effect
   bool leaves_cqes = false; ///< late_cqe
+  bool is_half = false;     ///< gives half of what is asked for
   nanos takes = 0;          ///< longer than usual
 };
 

@@ -240,7 +240,8 @@ std::uint32_t targets_of(rule_action action) noexcept {
   case rule_action::delay: return on_work | on_verb | on_event;
   case rule_action::fail:
   case rule_action::ignore:
-  case rule_action::late_cqe: return on_verb;
+  case rule_action::late_cqe:
+  case rule_action::half: return on_verb;
   case rule_action::swallow:
   case rule_action::burst: return on_event;
   case rule_action::raise:
@@ -312,6 +313,10 @@ done check_verb(const rule& r) {
     return refuse("do=ignore is for verb=modify_qp only");
   if (r.action == rule_action::late_cqe && (r.verbs & ~(modify | bits_of(verb::destroy_qp))) != 0)
     return refuse("do=late_cqe is for verb=destroy_qp and verb=modify_qp only");
+  constexpr auto of_room =
+      modify | bits_of(verb::create_cq, verb::resize_cq, verb::create_srq, verb::create_qp);
+  if (r.action == rule_action::half && (r.verbs & ~of_room) != 0)
+    return refuse("do=half is for verb=create_cq, resize_cq, create_srq, create_qp and modify_qp only");
   return {};
 }
 
@@ -373,6 +378,8 @@ base::expected<rule> parse_rule(std::string_view text) {
                     name_of_target(r.target));
   if (auto good = check_counts(r); !good)
     return base::fail(good.error());
+  if (r.per != 0 && r.verbs != bits_of(verb::reg_mr))
+    return refuse("do=delay:T/KiB, T/MiB and T/GiB are for verb=reg_mr only");
   if (r.target == rule_target::event)
     if (auto good = check_event(r); !good)
       return base::fail(good.error());

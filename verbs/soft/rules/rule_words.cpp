@@ -30,7 +30,7 @@ constexpr std::array actions{
     word("errno", rule_action::fail),        word("ignore", rule_action::ignore),
     word("late_cqe", rule_action::late_cqe), word("swallow", rule_action::swallow),
     word("burst", rule_action::burst),       word("raise", rule_action::raise),
-    word("link", rule_action::link),
+    word("link", rule_action::link),         word("half", rule_action::half),
 };
 
 constexpr std::array ops{word("send", work_op::send), word("write", work_op::write),

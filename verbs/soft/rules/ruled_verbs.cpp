@@ -9,6 +9,12 @@ namespace actor_rdma::verbs::soft {
 
 namespace {
 
+/// Of nothing nothing, and at least one of the rest.
+template <class Number>
+constexpr Number half_of(Number asked) noexcept {
+  return asked > 1 ? static_cast<Number>(asked / 2) : asked;
+}
+
 /// `Wr` is ibv_send_wr or ibv_recv_wr: the list is cut before the element that is to fail.
 template <class Wr, class Post>
 int post_by_rules(ibv_context* context, verb call, std::uint32_t qp_num, Wr* first, Wr** bad, Post post) {
@@ -67,18 +73,17 @@ int wait_by_rules(ibv_context* context, verb call, Get get) {
 
 } // namespace
 
-verb_verdict judge_call(ibv_context* context, verb call, std::uint32_t qp_num, std::uint32_t from,
-                        std::uint32_t to) {
+verb_verdict judge_call(ibv_context* context, const verb_facts& facts) {
   auto& c = soft_context::of(context);
   auto& rt = c.rt();
-  if (c.is_dead() && call != verb::close_device) {
+  if (c.is_dead() && facts.call != verb::close_device) {
     verb_verdict dead;
     dead.error = c.die() == 0 ? EIO : EBUSY; // EIO says that no byte moves any more
     return dead;
   }
   if (rt.rules().epoch() == 0 || rt.is_forked_child())
     return {};
-  const auto verdict = rt.rules().judge(rt.now(), c.device().index(), verb_facts{{}, call, qp_num, from, to});
+  const auto verdict = rt.rules().judge(rt.now(), c.device().index(), facts);
   if (verdict.takes != 0)
     rt.take_time(verdict.takes);
   return verdict;
@@ -92,16 +97,72 @@ int judge_open(soft_device& device) {
   return verdict.error;
 }
 
+ibv_mr* reg_mr_by_rules(ibv_pd* pd, void* addr, std::size_t length, int access,
+                        ibv_mr* (*reg_mr)(ibv_pd*, void*, std::size_t, int)) {
+  const auto verdict = judge_call(pd->context, {{}, verb::reg_mr, 0, 0, 0, length});
+  if (verdict.error == 0)
+    return reg_mr(pd, addr, length, access);
+  errno = verdict.error;
+  return nullptr;
+}
+
+ibv_cq* create_cq_by_rules(ibv_context* context, int entries, void* user, ibv_comp_channel* channel,
+                           int vector, ibv_cq* (*create)(ibv_context*, int, void*, ibv_comp_channel*, int)) {
+  const auto verdict = judge_call(context, verb::create_cq);
+  if (verdict.error == 0)
+    return create(context, verdict.is_half ? half_of(entries) : entries, user, channel, vector);
+  errno = verdict.error;
+  return nullptr;
+}
+
+int resize_cq_by_rules(ibv_cq* cq, int entries, int (*resize)(ibv_cq*, int)) {
+  const auto verdict = judge_call(cq->context, verb::resize_cq);
+  return verdict.error != 0 ? verdict.error : resize(cq, verdict.is_half ? half_of(entries) : entries);
+}
+
+ibv_srq* create_srq_by_rules(ibv_pd* pd, ibv_srq_init_attr* wanted,
+                             ibv_srq* (*create)(ibv_pd*, ibv_srq_init_attr*)) {
+  const auto verdict = judge_call(pd->context, verb::create_srq);
+  if (verdict.error != 0) {
+    errno = verdict.error;
+    return nullptr;
+  }
+  if (verdict.is_half)
+    wanted->attr.max_wr = half_of(wanted->attr.max_wr);
+  return create(pd, wanted);
+}
+
+ibv_qp* create_qp_by_rules(ibv_pd* pd, ibv_qp_init_attr* wanted,
+                           ibv_qp* (*create)(ibv_pd*, ibv_qp_init_attr*)) {
+  const auto verdict = judge_call(pd->context, verb::create_qp);
+  if (verdict.error != 0) {
+    errno = verdict.error;
+    return nullptr;
+  }
+  if (verdict.is_half) {
+    auto& cap = wanted->cap; // what is written there is what there is
+    for (auto* const of : {&cap.max_send_wr, &cap.max_recv_wr, &cap.max_send_sge, &cap.max_recv_sge})
+      *of = half_of(*of);
+    cap.max_inline_data /= 2;
+  }
+  return create(pd, wanted);
+}
+
 int modify_by_rules(ibv_qp* qp, ibv_qp_attr* wanted, int mask, int (*modify)(ibv_qp*, ibv_qp_attr*, int)) {
   const auto from = static_cast<std::uint32_t>(qp->state);
   const auto to = (mask & IBV_QP_STATE) != 0 ? static_cast<std::uint32_t>(wanted->qp_state) : from;
   const auto verdict =
-      judge_call(qp->context, verb::modify_qp, qp->qp_num, 1U << (from & 31), 1U << (to & 31));
+      judge_call(qp->context, {{}, verb::modify_qp, qp->qp_num, 1U << (from & 31), 1U << (to & 31)});
   if (verdict.error != 0 || verdict.is_ignored)
     return verdict.error;
   if (verdict.leaves_cqes && to == IBV_QPS_RESET)
     soft_qp::of(qp).leave_completions();
-  return modify(qp, wanted, mask);
+  if (!verdict.is_half)
+    return modify(qp, wanted, mask);
+  auto less = *wanted; // the caller's own stays as it was: only a query tells
+  less.max_rd_atomic = half_of(less.max_rd_atomic);
+  less.max_dest_rd_atomic = half_of(less.max_dest_rd_atomic);
+  return modify(qp, &less, mask);
 }
 
 int destroy_by_rules(ibv_qp* qp, int (*destroy)(ibv_qp*)) {

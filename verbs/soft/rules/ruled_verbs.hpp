@@ -17,8 +17,10 @@
 namespace actor_rdma::verbs::soft {
 
 /// What rules make of a call on this context now; it has waited as long as they want.
-[[nodiscard]] verb_verdict judge_call(ibv_context* context, verb call, std::uint32_t qp_num = 0,
-                                      std::uint32_t from = 0, std::uint32_t to = 0);
+[[nodiscard]] verb_verdict judge_call(ibv_context* context, const verb_facts& facts);
+[[nodiscard]] inline verb_verdict judge_call(ibv_context* context, verb call, std::uint32_t qp_num = 0) {
+  return judge_call(context, verb_facts{{}, call, qp_num});
+}
 
 /// The errno with which opening the device fails, or 0.
 [[nodiscard]] int judge_open(soft_device& device);
@@ -71,6 +73,16 @@ template <verb Call, auto Function, reports How = reports::as_result>
 inline constexpr auto ruled = detail::ruled<Call, Function, How, decltype(Function)>::call;
 
 /// As the unruled calls, with what rules add beyond an errno.
+[[nodiscard]] ibv_mr* reg_mr_by_rules(ibv_pd* pd, void* addr, std::size_t length, int access,
+                                      ibv_mr* (*reg_mr)(ibv_pd*, void*, std::size_t, int));
+[[nodiscard]] ibv_cq* create_cq_by_rules(ibv_context* context, int entries, void* user,
+                                         ibv_comp_channel* channel, int vector,
+                                         ibv_cq* (*create)(ibv_context*, int, void*, ibv_comp_channel*, int));
+[[nodiscard]] int resize_cq_by_rules(ibv_cq* cq, int entries, int (*resize)(ibv_cq*, int));
+[[nodiscard]] ibv_srq* create_srq_by_rules(ibv_pd* pd, ibv_srq_init_attr* wanted,
+                                           ibv_srq* (*create)(ibv_pd*, ibv_srq_init_attr*));
+[[nodiscard]] ibv_qp* create_qp_by_rules(ibv_pd* pd, ibv_qp_init_attr* wanted,
+                                         ibv_qp* (*create)(ibv_pd*, ibv_qp_init_attr*));
 [[nodiscard]] int modify_by_rules(ibv_qp* qp, ibv_qp_attr* wanted, int mask,
                                   int (*modify)(ibv_qp*, ibv_qp_attr*, int));
 [[nodiscard]] int destroy_by_rules(ibv_qp* qp, int (*destroy)(ibv_qp*));
