@@ -345,7 +345,7 @@ void device::port_read(const port_reading& seen) {
   next_read(machine_.state() == device_state::active ? 10 * config_.port_poll : config_.port_poll);
   if (seen.failure.why != base::reason::none)
     return raise(device_event::read_failed, seen.failure.to_string());
-  port_rate_ = seen.bytes_per_second; // width and speed change with the members of a bond
+  take_port_rate(seen); // width and speed change with the members of a bond
   if (seen.address.link_layer != link_layer())
     return raise(device_event::port_down,
                  fmt::format("the port's link layer is {} now, and the rails were made for {}",

@@ -112,6 +112,7 @@ private:
   void dig(const std::shared_ptr<qp_incarnation>& dead);
   void read_port();
   void port_read(const port_reading& seen);
+  void take_port_rate(const port_reading& seen);
   void adopt(const port_reading& seen, const gid_choice& choice);
   void announce();
   void next_read(base::duration in);

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace actor_rdma::actors {
 
@@ -75,6 +78,17 @@ device::port_reading device::port_reading::take(const open_device& dev, std::uin
     r.gids.push_back(c);
   }
   return r;
+}
+
+void device::take_port_rate(const port_reading& seen) {
+  const auto before = std::exchange(port_rate_, seen.bytes_per_second);
+  if (before == 0 || before == port_rate_)
+    return;
+  const auto gbit_s = [](double bytes_per_second) { return bytes_per_second * 8 / 1e9; };
+  note(observe::event_kind::port_speed,
+       fmt::format("{:g} Gbit/s became {:g} Gbit/s", gbit_s(before), gbit_s(port_rate_)),
+       static_cast<std::uint64_t>(gbit_s(port_rate_) * 1000),
+       port_rate_ < before ? base::level::warn : base::level::info);
 }
 
 bootstrap::port_address device::address_toward(const bootstrap::port_address& peer) const {

@@ -65,6 +65,10 @@ std::string describe(const verbs::soft::device_options& nic) {
   if (is_paced(nic.mode))
     text += fmt::format("{}{:g} Gbit/s, {:g} us one way", text.empty() ? "" : ", ", nic.rate_gbit_s,
                         in_ms(nic.latency) * 1000);
+  if (nic.bond_members > 1)
+    text += fmt::format(", a bond of {}", nic.bond_members);
+  if (nic.host_memory_gbit_s != 0)
+    text += fmt::format(", memory of the host {:g} Gbit/s", nic.host_memory_gbit_s);
   if (nic.mtu != verbs::soft::device_options{}.mtu)
     text += fmt::format(", MTU {}", nic.mtu);
   if (nic.link_layer == IBV_LINK_LAYER_INFINIBAND) {

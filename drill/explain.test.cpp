@@ -32,6 +32,7 @@ TEST_CASE("the words for a device name each of its settings that is not the usua
       {"count", {"3", "3 devices"}},
       {"mode", {R"("inline")", "(mode inline: work is done in the post)"}},
       {"rate_gbit_s", {"100", "100 Gbit/s"}},
+      {"bond_members", {"2", "one way, a bond of 2"}},
       {"latency_us", {"7", "7 us one way"}},
       {"mtu", {"1024", "one way, MTU 1024)"}},
       {"gids", {R"({ "3": "10.0.0.1" })", "GID 3 is ::ffff:10.0.0.1"}},

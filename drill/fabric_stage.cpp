@@ -64,8 +64,23 @@ bool fabric_stage::is_ruled(const std::string& device) const {
 stage::done fabric_stage::set_delay(const std::string& device, base::duration by) {
   return net_->set_delay(device, by);
 }
-stage::done fabric_stage::set_rate(const std::string& device, double gbit_s) {
-  return net_->set_rate(device, gbit_s);
+stage::done fabric_stage::set_rate(const std::string& device, double gbit_s,
+                                   std::optional<std::uint32_t> member) {
+  return net_->set_rate(device, gbit_s, member);
+}
+stage::done fabric_stage::set_member(const std::string& device, std::uint32_t member, bool up,
+                                     std::optional<base::duration> leaves_after) {
+  return net_->set_member(device, member, up, leaves_after);
+}
+stage::done fabric_stage::set_width(const std::string& device, std::uint32_t lanes, double lane_gbit_s) {
+  return net_->set_width(device, lanes, lane_gbit_s);
+}
+stage::done fabric_stage::set_host_memory(const std::string& host, double gbit_s) {
+  return net_->set_host_memory(host, gbit_s);
+}
+double fabric_stage::usual_host_memory(const std::string& host) const {
+  const auto* const of = what_.host(host);
+  return of == nullptr ? 0 : of->memory_gbit_s;
 }
 double fabric_stage::usual_rate(const std::string& device) const {
   return what_.nic(device).rate_gbit_s;

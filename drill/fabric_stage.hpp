@@ -22,7 +22,12 @@ public:
   done set_hang(const std::string& device, verbs::soft::hang_mode mode) override;
   done set_lost(const std::string& device, bool on) override;
   done set_delay(const std::string& device, base::duration by) override;
-  done set_rate(const std::string& device, double gbit_s) override;
+  done set_rate(const std::string& device, double gbit_s, std::optional<std::uint32_t> member) override;
+  done set_member(const std::string& device, std::uint32_t member, bool up,
+                  std::optional<base::duration> leaves_after) override;
+  done set_width(const std::string& device, std::uint32_t lanes, double lane_gbit_s) override;
+  done set_host_memory(const std::string& host, double gbit_s) override;
+  double usual_host_memory(const std::string& host) const override;
   double usual_rate(const std::string& device) const override;
   done set_gid(const std::string& device, std::uint32_t index, const std::string& gid) override;
   done delete_gid(const std::string& device, std::uint32_t index) override;

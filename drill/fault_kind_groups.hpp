@@ -13,6 +13,8 @@
 
 namespace actor_rdma::drill {
 
+/// What is behind a port and what it says of itself.
+void add_port_kinds(std::vector<fault_kind>& all);
 /// The control network between hosts.
 void add_control_kinds(std::vector<fault_kind>& all);
 /// Hosts and their processes.

@@ -114,7 +114,8 @@ void say_needs(std::vector<fault_kind>& all) {
   const std::map<std::string, std::pair<need, need>> of_hosts{
       {"host_kill", {need::there, need::gone}},        {"host_restart", {need::gone, need::none}},
       {"host_freeze", {need::running, need::stopped}}, {"host_thaw", {need::stopped, need::none}},
-      {"churn_memory", {need::there, need::none}},     {"revoke_memory", {need::there, need::there}},
+      {"churn_memory", {need::there, need::none}},     {"host_memory", {need::there, need::there}},
+      {"revoke_memory", {need::there, need::there}},
   };
   for (auto& k : all) {
     const bool is_of_device =
@@ -167,13 +168,7 @@ std::vector<fault_kind> make_kinds() {
                  [](spec f, stage& s) { return s.set_delay(f.device, f.by); },
                  [](spec f, stage& s) { return s.set_delay(f.device, {}); },
                  [](spec f) { return "packets of " + f.device + " are late by " + ms(f.by); }});
-  all.push_back({"rate",
-                 "The device is as fast as this from now on.",
-                 {"device", "gbit_s"},
-                 {},
-                 [](spec f, stage& s) { return s.set_rate(f.device, f.gbit_s); },
-                 [](spec f, stage& s) { return s.set_rate(f.device, s.usual_rate(f.device)); },
-                 [](spec f) { return fmt::format("{} runs at {:g} Gbit/s", f.device, f.gbit_s); }});
+  add_port_kinds(all);
   all.push_back({"gid_set",
                  "A place of the port's GID table gets this address (RoCE v2; InfiniBand if the port is).",
                  {"device", "index", "gid"},

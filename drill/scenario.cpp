@@ -16,6 +16,7 @@ std::vector<verbs::soft::device_options> host_spec::nics() const {
     for (std::uint64_t i = 0; i < group.count; ++i) {
       all.push_back(group.nic);
       all.back().name = fmt::format("soft{}", all.size() - 1);
+      all.back().host_memory_gbit_s = memory_gbit_s;
       if (group.nic.link_layer == IBV_LINK_LAYER_INFINIBAND)
         for (auto& row : all.back().gids)
           row.type = IBV_GID_TYPE_IB;

@@ -33,6 +33,7 @@ struct host_spec {
   std::string name;
   std::uint32_t count = 0; ///< in the file: so many alike, name0, name1, ...; 0: one, of this name
   std::vector<device_group> devices = std::vector<device_group>(2);
+  double memory_gbit_s = 0; ///< what its memory takes and gives for all of them; 0: as much as comes
   actors::settings config;
 
   std::vector<verbs::soft::device_options> nics() const; ///< one per device, named soft0, soft1, ...
@@ -86,6 +87,10 @@ struct fault_spec {
   std::string to;
   base::duration by{};
   double gbit_s = 0;
+  std::optional<std::uint32_t> member;  ///< of a bond
+  std::optional<base::duration> rehash; ///< then its QPs use other members
+  std::uint32_t lanes = 0;
+  double lane_gbit_s = verbs::soft::usual_lane_gbit_s;
   std::uint32_t index = 0;
   std::uint32_t to_index = 0;
   std::string gid;

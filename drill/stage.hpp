@@ -12,6 +12,7 @@
 #include "verbs/soft/fabric.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace actor_rdma::drill {
@@ -33,7 +34,14 @@ public:
   virtual done set_hang(const std::string& device, verbs::soft::hang_mode mode) = 0;
   virtual done set_lost(const std::string& device, bool on) = 0;
   virtual done set_delay(const std::string& device, base::duration by) = 0;
-  virtual done set_rate(const std::string& device, double gbit_s) = 0;
+  /// `member`: nothing is all of a bond.
+  virtual done set_rate(const std::string& device, double gbit_s, std::optional<std::uint32_t> member) = 0;
+  virtual done set_member(const std::string& device, std::uint32_t member, bool up,
+                          std::optional<base::duration> leaves_after) = 0;
+  virtual done set_width(const std::string& device, std::uint32_t lanes, double lane_gbit_s) = 0;
+  /// 0: as much as comes.
+  virtual done set_host_memory(const std::string& host, double gbit_s) = 0;
+  virtual double usual_host_memory(const std::string& host) const = 0;
   /// What the scenario says the device's rate is.
   virtual double usual_rate(const std::string& device) const = 0;
   virtual done raise_event(const std::string& device, const std::string& event, std::uint32_t count) = 0;

@@ -38,6 +38,7 @@ const char* to_string(event_kind kind) noexcept {
   case event_kind::address_chosen: return "address chosen";
   case event_kind::no_rail: return "no rail";
   case event_kind::less_room: return "less room";
+  case event_kind::port_speed: return "port speed";
   }
   return "?";
 }

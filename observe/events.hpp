@@ -48,10 +48,11 @@ enum class event_kind : std::uint8_t {
   memory_reached, ///< such a request succeeded
   device_lost,    ///< a device is gone with all that was made of it; it is opened again
   device_opened,  ///< and there it is; value = attempts, detail = these, and how long it was away
-  no_rail,   ///< a device of ours or of the peer's has no rail, because the other side has none of its link
-             ///< layer
-  less_room, ///< a QP or a CQ was made with less room than was asked for, and does with it; value = what it
-             ///< got
+  no_rail,    ///< a device of ours or of the peer's has no rail, because the other side has none of its link
+              ///< layer
+  less_room,  ///< a QP or a CQ was made with less room than was asked for, and does with it; value = what it
+              ///< got
+  port_speed, ///< a port's width or speed is another one; detail = which became which, value = Mbit/s now
   internal_fault,
 };
 const char* to_string(event_kind kind) noexcept;

@@ -40,6 +40,14 @@ void check_rule(const value& from, const std::string& key, const std::string& te
     from.complain_at(key, "after_ms and for_ms are said of the fault, not in the rule");
 }
 
+template <class Number>
+void one_of(const value& v, std::initializer_list<double> accepted, const char* accepts, Number& into) {
+  const auto& n = v.node();
+  if (!n.is_number() || std::find(accepted.begin(), accepted.end(), n.get<double>()) == accepted.end())
+    return v.refuse(accepts);
+  into = n.get<Number>();
+}
+
 template <class Kinds>
 std::vector<std::string> names_of(const Kinds& kinds) {
   std::vector<std::string> all;
@@ -159,6 +167,16 @@ const key_table<fault_spec>& fault_keys() {
       text("to", &f::to, "the name of a host"),
       ms("by_ms", &f::by),
       real("gbit_s", &f::gbit_s, 0.001, 10000, "a number of Gbit/s"),
+      whole("member", &f::member, 0, verbs::soft::greatest_bond - 1),
+      ms("rehash_ms", &f::rehash),
+      {"lanes", "one of 1, 2, 4, 8, 12",
+       [](const value& v, f& into) {
+         one_of(v, {1, 2, 4, 8, 12}, "one of 1, 2, 4, 8, 12", into.lanes);
+       }},
+      {"lane_gbit_s", "one of 2.5, 5, 10, 14, 25, 50, 100",
+       [](const value& v, f& into) {
+         one_of(v, {2.5, 5, 10, 14, 25, 50, 100}, "one of 2.5, 5, 10, 14, 25, 50, 100", into.lane_gbit_s);
+       }},
       whole("index", &f::index, 0, 15),
       whole("to_index", &f::to_index, 0, 15),
       {"gid", "an address, like 10.0.0.1 or fe80::1",

@@ -99,6 +99,7 @@ const key_table<device_group>& device_keys() {
                                [read = k.read](const value& v, device_group& into) { read(v, into.nic); }};
     };
     t.push_back(of_nic(real("rate_gbit_s", &nic::rate_gbit_s, 0.001, 10000, "a number of Gbit/s")));
+    t.push_back(of_nic(whole("bond_members", &nic::bond_members, 1, verbs::soft::greatest_bond)));
     t.push_back(of_nic(us("latency_us", &nic::latency, 0, longest_link_us)));
     t.push_back(of_nic(mtu("mtu", &nic::mtu)));
     t.push_back({"link_layer", link_layers, [](const value& v, device_group& into) {
@@ -197,6 +198,7 @@ const key_table<host_spec>& host_keys() {
       name("name", &host_spec::name).required(),
       whole("count", &host_spec::count, 1, 256),
       objects("devices", &host_spec::devices, device_keys, false),
+      real("memory_gbit_s", &host_spec::memory_gbit_s, 0.001, 10000, "a number of Gbit/s"),
       {"settings", "an object, { ... }",
        [](const value& v, host_spec& into) { read_object(v, settings_keys(), into.config); }},
   };

@@ -4,6 +4,7 @@
 #include "verbs/soft/attributes.hpp"
 
 #include "verbs/soft/addressing.hpp"
+#include "verbs/soft/port_control.hpp"
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/routing.hpp"
@@ -83,8 +84,8 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std:
   a.max_msg_sz = max_message_bytes;
   a.pkey_tbl_len = 1;
   a.max_vl_num = 1;
-  a.active_width = 2; // 4x
-  a.active_speed = 32;
+  a.active_width = width_code(entry.lanes.load(std::memory_order_acquire)).value_or(0);
+  a.active_speed = static_cast<std::uint8_t>(entry.lane_speed.load(std::memory_order_acquire));
   a.phys_state = is_up ? phys_link_up : phys_polling;
   a.link_layer = static_cast<std::uint8_t>(entry.link_layer.load(std::memory_order_relaxed));
   if (is_ib) {

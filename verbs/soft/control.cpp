@@ -6,10 +6,12 @@
 
 #include "verbs/soft/addressing.hpp"
 #include "verbs/soft/event_log.hpp"
+#include "verbs/soft/port_control.hpp"
 #include "verbs/soft/routing.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 
@@ -163,16 +165,6 @@ base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mod
   });
 }
 
-base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s) {
-  if (!(gbit_s >= min_rate_gbit_s && gbit_s <= max_rate_gbit_s))
-    return base::fail(base::reason::invalid_argument, layer, "a rate is between 0.001 and 10000 Gbit/s");
-  const auto index = find_device(rt, device);
-  if (!index)
-    return base::fail(index.error());
-  rt.tables().devices[*index].fs_per_byte.store(fs_per_byte(gbit_s), std::memory_order_relaxed);
-  return {};
-}
-
 base::expected<void> set_gid(runtime& rt, std::string_view device, const gid_row& row) {
   if (row.type > IBV_GID_TYPE_ROCE_V2)
     return base::fail(base::reason::invalid_argument, layer, "a GID's type is IB, RoCE v1 or RoCE v2");
@@ -274,7 +266,14 @@ std::vector<device_state> list_devices(const runtime& rt) {
     s.hang_hard = hang == static_cast<std::uint32_t>(hang_mode::hard);
     s.delay = base::duration{d.delay.load(std::memory_order_acquire)};
     s.mode = static_cast<nic_mode>(d.mode.load(std::memory_order_acquire));
-    s.rate_gbit_s = rate_gbit_s(d.fs_per_byte.load(std::memory_order_acquire));
+    s.bond_members = std::min(d.bond_members.load(std::memory_order_acquire), layout::max_bond_members);
+    s.members_up = 0;
+    for (std::uint32_t m = 0; m < s.bond_members; ++m) {
+      s.rate_gbit_s += rate_gbit_s(d.wires[m].fs_per_byte.load(std::memory_order_acquire));
+      s.members_up += d.wires[m].is_down.load(std::memory_order_acquire) == 0 ? 1 : 0;
+    }
+    s.lanes = d.lanes.load(std::memory_order_acquire);
+    s.lane_gbit_s = speed_of_code(static_cast<std::uint8_t>(d.lane_speed.load(std::memory_order_acquire)));
     s.open_qps = d.open_qps.load(std::memory_order_acquire);
     s.open_mrs = d.open_mrs.load(std::memory_order_acquire);
     s.bytes_sent = d.bytes_sent.load(std::memory_order_acquire);

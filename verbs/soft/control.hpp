@@ -35,7 +35,6 @@ void clear_rules(runtime& rt);
 /// The same without finding the device and without announcing it. False if it was so already.
 bool change_loss(layout::tables& t, nanos now, std::uint32_t device, bool lost) noexcept;
 [[nodiscard]] base::expected<void> set_mode(runtime& rt, std::string_view device, nic_mode mode);
-[[nodiscard]] base::expected<void> set_rate(runtime& rt, std::string_view device, double gbit_s);
 [[nodiscard]] base::expected<void> set_gid(runtime& rt, std::string_view device, const gid_row& row);
 [[nodiscard]] base::expected<void> delete_gid(runtime& rt, std::string_view device, std::uint32_t index);
 [[nodiscard]] base::expected<void> move_gid(runtime& rt, std::string_view device, std::uint32_t from,

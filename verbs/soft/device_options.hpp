@@ -74,10 +74,19 @@ inline constexpr std::uint16_t greatest_lid = 0x7fff;
 inline constexpr std::uint16_t subnet_manager_lid = 1;
 inline constexpr std::uint64_t default_subnet_prefix = 0xfe80'0000'0000'0000;
 
+/// What a port says of its width and its lanes' speed at first, whatever its rate.
+inline constexpr std::uint32_t greatest_bond = 8; ///< members
+inline constexpr std::uint32_t usual_lanes = 4;
+inline constexpr double usual_lane_gbit_s = 25;
+
 struct device_options {
   std::string name = "soft0";
   nic_mode mode = nic_mode::immediate;
-  double rate_gbit_s = 25.0;                             ///< paced only; each end's device is charged
+  double rate_gbit_s = 25.0;      ///< paced only; each end's device is charged. Of a bond: of each member
+  std::uint32_t bond_members = 1; ///< wires behind the port, 1 to 8; queue pairs use them in turn
+  /// Paced only: what the memory of the host takes and gives, for all of its devices together, which name the
+  /// same; 0: as much as comes.
+  double host_memory_gbit_s = 0;
   base::duration latency = std::chrono::microseconds{5}; ///< paced only; one way
   std::uint32_t mtu = 4096; ///< of the port, bytes: 256, 512, 1024, 2048 or 4096. No path MTU may exceed it.
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET; ///< of the port; or IBV_LINK_LAYER_INFINIBAND

@@ -31,7 +31,7 @@ struct record {
 };
 static_assert(sizeof(record) <= sizeof(std::array<std::uint64_t, layout::log_words>));
 
-constexpr std::array<const char*, 25> names{"attach",
+constexpr std::array<const char*, 28> names{"attach",
                                             "detach",
                                             "link_down",
                                             "link_up",
@@ -55,8 +55,11 @@ constexpr std::array<const char*, 25> names{"attach",
                                             "rule",
                                             "receiver_not_ready",
                                             "device_lost",
-                                            "device_back"};
-static_assert(names.size() == static_cast<std::size_t>(log_kind::device_back) + 1);
+                                            "device_back",
+                                            "member_down",
+                                            "member_up",
+                                            "width_changed"};
+static_assert(names.size() == static_cast<std::size_t>(log_kind::width_changed) + 1);
 
 log_entry to_entry(const layout::tables& t, const record& r) {
   log_entry e;
@@ -161,7 +164,10 @@ void note_fault_change(layout::tables& t, nanos now) noexcept {
       std::any_of(t.devices.begin(), t.devices.begin() + device_slots(t), [](const layout::device_entry& d) {
         return d.used.load(std::memory_order_acquire) != 0 &&
                (d.link_seq.load(std::memory_order_relaxed) % 2 != 0 ||
-                d.hang.load(std::memory_order_relaxed) != 0 || d.delay.load(std::memory_order_relaxed) != 0);
+                d.hang.load(std::memory_order_relaxed) != 0 || d.delay.load(std::memory_order_relaxed) != 0 ||
+                std::any_of(d.wires.begin(), d.wires.end(), [](const layout::wire_entry& w) {
+                  return w.is_down.load(std::memory_order_relaxed) != 0;
+                }));
       });
   t.head.log_posts_until.store(any ? never : now + afterglow, std::memory_order_relaxed);
 }

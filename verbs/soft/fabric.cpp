@@ -5,6 +5,7 @@
 
 #include "verbs/soft/control.hpp"
 #include "verbs/soft/event_log.hpp"
+#include "verbs/soft/port_control.hpp"
 #include "verbs/soft/provider_table.hpp"
 #include "verbs/soft/resources.hpp"
 #include "verbs/soft/rules/rule_table.hpp"
@@ -93,8 +94,19 @@ public:
   base::expected<void> set_mode(std::string_view d, nic_mode mode) override {
     return soft::set_mode(*rt_, d, mode);
   }
-  base::expected<void> set_rate(std::string_view d, double gbit_s) override {
-    return soft::set_rate(*rt_, d, gbit_s);
+  base::expected<void> set_rate(std::string_view d, double gbit_s,
+                                std::optional<std::uint32_t> member) override {
+    return soft::set_rate(*rt_, d, gbit_s, member);
+  }
+  base::expected<void> set_member(std::string_view d, std::uint32_t member, bool up,
+                                  std::optional<base::duration> leaves_after) override {
+    return soft::set_member(*rt_, d, member, up, leaves_after);
+  }
+  base::expected<void> set_width(std::string_view d, std::uint32_t lanes, double lane_gbit_s) override {
+    return soft::set_width(*rt_, d, lanes, lane_gbit_s);
+  }
+  base::expected<void> set_host_memory(std::string_view host, double gbit_s) override {
+    return soft::set_host_memory(*rt_, host, gbit_s);
   }
   base::expected<void> set_gid(std::string_view d, const gid_row& row) override {
     return soft::set_gid(*rt_, d, row);

@@ -62,7 +62,10 @@ enum class log_kind : std::uint8_t {
   rule,               ///< a fault rule decided something
   receiver_not_ready, ///< no receive was posted for a WR; the first of a series of such answers
   device_lost,        ///< taken out of its host
-  device_back
+  device_back,
+  member_down, ///< of a bond
+  member_up,
+  width_changed
 };
 const char* to_string(log_kind) noexcept;
 
@@ -102,7 +105,11 @@ struct device_state {
   bool lost = false;
   base::duration delay{};
   nic_mode mode = nic_mode::immediate;
-  double rate_gbit_s = 0;
+  double rate_gbit_s = 0; ///< of all members of a bond together
+  std::uint32_t bond_members = 1;
+  std::uint32_t members_up = 1;
+  std::uint32_t lanes = 4; ///< as the port says
+  double lane_gbit_s = 25;
   std::uint32_t open_qps = 0;
   std::uint32_t open_mrs = 0;
   std::uint64_t bytes_sent = 0;
@@ -150,7 +157,19 @@ public:
   /// objects and are EIO for good, but for closing. While it is out it is not there to be opened.
   virtual base::expected<void> set_lost(std::string_view device, bool on) = 0;
   virtual base::expected<void> set_mode(std::string_view device, nic_mode mode) = 0;
-  virtual base::expected<void> set_rate(std::string_view device, double gbit_s) = 0;
+  /// Of each member of a bond, or of one of them.
+  virtual base::expected<void> set_rate(std::string_view device, double gbit_s,
+                                        std::optional<std::uint32_t> member = std::nullopt) = 0;
+  /// A member that is down loses what its queue pairs send and receive, and the port says nothing. With
+  /// `leaves_after` they use other members so much later, without it they stay until it is up.
+  virtual base::expected<void> set_member(std::string_view device, std::uint32_t member, bool up,
+                                          std::optional<base::duration> leaves_after = std::nullopt) = 0;
+  /// What the port says of itself: 1, 2, 4, 8 or 12 lanes of 2.5, 5, 10, 14, 25, 50 or 100 Gbit/s. Its rate
+  /// changes in proportion. No event tells of it.
+  virtual base::expected<void> set_width(std::string_view device, std::uint32_t lanes,
+                                         double lane_gbit_s) = 0;
+  /// As device_options::host_memory_gbit_s.
+  virtual base::expected<void> set_host_memory(std::string_view host, double gbit_s) = 0;
   /// Fills a place of the port's GID table; the device raises IBV_EVENT_GID_CHANGE. A QP whose source GID is
   /// no longer at its index cannot send, and what is sent to an address that no device has is lost.
   virtual base::expected<void> set_gid(std::string_view device, const gid_row& row) = 0;

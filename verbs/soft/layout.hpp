@@ -10,6 +10,7 @@
 
 #include "verbs/soft/atomic_layout.hpp"
 #include "verbs/soft/receive_layout.hpp"
+#include "verbs/soft/wire_layout.hpp"
 
 #include <array>
 #include <atomic>
@@ -27,7 +28,7 @@ inline constexpr nanos never = INT64_MAX;
 namespace layout {
 
 inline constexpr std::uint64_t magic = 0x6163746f724e4943; // "actorNIC"
-inline constexpr std::uint32_t version = 9;                // changes with anything below
+inline constexpr std::uint32_t version = 10;               // changes with anything below
 
 inline constexpr std::uint32_t max_processes = 128;
 inline constexpr std::uint32_t max_devices = 1024;
@@ -89,16 +90,20 @@ struct alignas(64) device_entry {
   std::atomic<std::uint32_t> mode;
   std::atomic<nanos> delay;
   std::atomic<nanos> latency;
-  std::atomic<std::uint64_t> fs_per_byte; // femtoseconds on the wire, so that odd rates are exact
-  std::atomic<std::uint32_t> gid_epoch;   // counts changes of the GID table
+  std::atomic<std::uint32_t> bond_members;
+  std::atomic<std::uint32_t> bond_turns; // queue pairs that were made so far
+  std::atomic<std::uint32_t> memory_of;  // slot of the device whose `memory` is that of the host
+  std::atomic<std::uint32_t> lanes;      // as the port says; they do not make the rate
+  std::atomic<std::uint32_t> lane_speed; // as in ibv_port_attr
+  std::atomic<std::uint32_t> gid_epoch;  // counts changes of the GID table
   std::atomic<std::uint32_t> lid_epoch;
   std::atomic<std::uint32_t> loss_seq; // counts changes: odd is lost. Contexts do not survive a change
   std::atomic<std::uint32_t> lid;
   std::atomic<std::uint32_t> link_layer;    // as in ibv_port_attr
   std::atomic<std::uint64_t> subnet_prefix; // InfiniBand
   std::atomic<std::uint32_t> mtu;           // active MTU of the port, bytes
-  alignas(64) std::atomic<nanos> tx_free;   // when the last reserved byte will have left, arrived
-  std::atomic<nanos> rx_free;
+  std::array<wire_entry, max_bond_members> wires;
+  memory_entry memory;
   alignas(64) std::atomic<std::uint64_t> bytes_sent;
   std::atomic<std::uint64_t> stuck_wrs;
   std::atomic<std::uint32_t> open_qps;
@@ -202,6 +207,7 @@ struct tables {
   std::array<process_entry, max_processes> processes;
   std::array<device_entry, max_devices> devices;
   std::array<qp_entry, max_qps> qps;
+  std::array<std::atomic<std::uint32_t>, max_qps> bond_turns; // by queue pair, see bond.hpp
   std::array<mr_entry, max_mrs> mrs;
   std::array<cq_entry, max_cqs> cqs;
   std::array<std::atomic<std::uint32_t>, max_receive_units / units_per_block> block_owners; // process + 1

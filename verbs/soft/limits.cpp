@@ -5,6 +5,7 @@
 
 #include "verbs/soft/addressing.hpp"
 #include "verbs/soft/layout.hpp"
+#include "verbs/soft/shaper.hpp"
 
 #include <fmt/format.h>
 
@@ -45,6 +46,12 @@ std::string check_options(const device_options& options) {
   }
   if (options.limits.max_mr_size > most.max_mr_size)
     return fmt::format("max_mr_size is 0 to {}, not {}", most.max_mr_size, options.limits.max_mr_size);
+  if (options.bond_members < 1 || options.bond_members > layout::max_bond_members)
+    return fmt::format("bond_members is 1 to {}, not {}", layout::max_bond_members, options.bond_members);
+  if (options.host_memory_gbit_s != 0 &&
+      !(options.host_memory_gbit_s >= min_rate_gbit_s && options.host_memory_gbit_s <= max_rate_gbit_s))
+    return fmt::format("host_memory_gbit_s is {} to {}, or 0 for as much as comes, not {}", min_rate_gbit_s,
+                       max_rate_gbit_s, options.host_memory_gbit_s);
   if (!is_mtu(options.mtu))
     return fmt::format("mtu is 256, 512, 1024, 2048 or 4096, not {}", options.mtu);
   if (options.link_layer != IBV_LINK_LAYER_ETHERNET && options.link_layer != IBV_LINK_LAYER_INFINIBAND)

@@ -5,6 +5,7 @@
 
 #include "verbs/soft/queue_pair.hpp"
 #include "verbs/soft/runtime.hpp"
+#include "verbs/soft/tables.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -60,7 +61,7 @@ verdict packet::land_piece(execution& at_work, copy_budget& budget) {
 }
 
 verdict packet::land(copy_budget& budget) {
-  if (!soft::is_wire_open(rt_, from_.device, to_))
+  if (!soft::is_wire_open(rt_, from_.device, index_of_qp_number(rt_.tables(), from_.qp_num), to_))
     return verdict::lost;
   execution at_work{rt_.process()};
   if (!pieces_.empty())

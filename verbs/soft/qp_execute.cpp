@@ -31,7 +31,7 @@ bool soft_qp::is_still_addressed() const noexcept {
 }
 
 bool soft_qp::is_wire_open() const noexcept {
-  return soft::is_wire_open(context_.rt(), context_.device().index(), peer_);
+  return soft::is_wire_open(context_.rt(), context_.device().index(), slot_index(), peer_);
 }
 
 std::span<const ibv_sge> soft_qp::local_memory(std::uint64_t wr, ibv_sge& inline_sge) noexcept {

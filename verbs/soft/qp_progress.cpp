@@ -3,8 +3,8 @@
 // What happens to work requests over time: they leave, they land, they are done, they are lost and tried
 // again until the retries run out, or they meet a hang. Every step takes the time as an argument, the time at
 // which it was due: a late caller catches up without the traffic having become slower.
+#include "verbs/soft/bond.hpp"
 #include "verbs/soft/queue_pair.hpp"
-#include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
 
 #include <algorithm>
@@ -128,15 +128,18 @@ void soft_qp::place_on_wire(std::uint64_t wr, nanos now) {
     is_late = delay != 0 || (slot.is_read && peer.delay.load(std::memory_order_relaxed) != 0);
     if (is_paced(own)) {
       const auto latency = own.latency.load(std::memory_order_relaxed);
+      const auto here = end_of(t, context_.device().index(), slot_index(), now);
+      const auto there = end_of(t, peer_.device, peer_.qp_index, now);
       if (slot.is_read && is_late) { // the answer has a journey of its own
         slot.land_at = now + latency;
       } else if (slot.is_read) {
         // The request is small, but it waits behind what others have sent there: so does a probe in an
         // incast.
-        const auto asked_at = std::max(now, peer.rx_free.load(std::memory_order_relaxed)) + latency;
-        slot.land_at = slot.left_at = reserve(peer, own, asked_at, slot.length).arrived;
+        const auto asked_at = std::max(now, there.wire.rx_free.load(std::memory_order_relaxed)) + latency;
+        slot.land_at = slot.left_at =
+            reserve(there, here, peer.latency.load(std::memory_order_relaxed), asked_at, slot.length).arrived;
       } else {
-        const auto p = reserve(own, peer, now, slot.length);
+        const auto p = reserve(here, there, latency, now, slot.length);
         slot.left_at = p.left;
         slot.land_at = p.arrived;
       }

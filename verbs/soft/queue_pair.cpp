@@ -3,6 +3,7 @@
 // Birth, states and end of a queue pair.
 #include "verbs/soft/queue_pair.hpp"
 
+#include "verbs/soft/bond.hpp"
 #include "verbs/soft/hazard.hpp"
 #include "verbs/soft/qp_transitions.hpp"
 #include "verbs/soft/shared_receive_queue.hpp"
@@ -43,6 +44,7 @@ soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& i
 
   auto& e = entry();
   e.device.store(owner.device().index(), std::memory_order_relaxed);
+  join_bond(owner.rt().tables(), owner.device().index(), slot_index());
   e.pd.store(pd_.handle, std::memory_order_relaxed);
   e.receive_cq.store(recv_cq_.index() + 1, std::memory_order_relaxed);
   if (srq_ != nullptr)

@@ -7,6 +7,7 @@
 #include "verbs/soft/addressing.hpp"
 #include "verbs/soft/event_log.hpp"
 #include "verbs/soft/hazard.hpp"
+#include "verbs/soft/port_control.hpp"
 #include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/shaper.hpp"
 #include "verbs/soft/tables.hpp"
@@ -23,6 +24,34 @@ namespace actor_rdma::verbs::soft {
 // ---------------------------------------------------------------------------------------------------------
 
 namespace {
+
+/// Behind its port, likewise. Devices of one host share the memory of the first of them.
+base::expected<void> set_up_wires(layout::tables& t, std::uint32_t index, const std::string& host,
+                                  const device_options& options) {
+  auto& entry = t.devices[index];
+  entry.bond_members.store(options.bond_members, std::memory_order_relaxed);
+  entry.lanes.store(usual_lanes, std::memory_order_relaxed);
+  entry.lane_speed.store(*speed_code(usual_lane_gbit_s), std::memory_order_relaxed);
+  for (auto& wire : entry.wires)
+    wire.fs_per_byte.store(fs_per_byte(options.rate_gbit_s), std::memory_order_relaxed);
+  const auto per_byte = options.host_memory_gbit_s == 0 ? 0 : fs_per_byte(options.host_memory_gbit_s);
+  entry.memory_of.store(index, std::memory_order_relaxed);
+  for (std::uint32_t i = 0; i < device_slots(t); ++i) {
+    const auto& other = t.devices[i];
+    const auto name = device_name(other);
+    if (i == index || other.used.load(std::memory_order_acquire) == 0 ||
+        name.substr(0, name.find('/')) != host)
+      continue;
+    const auto first = other.memory_of.load(std::memory_order_relaxed);
+    if (t.devices[first].memory.fs_per_byte.load(std::memory_order_relaxed) != per_byte)
+      return base::fail(base::reason::invalid_argument, "soft NIC",
+                        "host_memory_gbit_s of " + device_name(entry) + " is not that of " + name);
+    entry.memory_of.store(first, std::memory_order_relaxed);
+    return {};
+  }
+  entry.memory.fs_per_byte.store(per_byte, std::memory_order_relaxed);
+  return {};
+}
 
 /// Its addresses, when the entry is not yet marked as used.
 base::expected<void> set_up_port(layout::tables& t, std::uint32_t index, const device_options& options) {
@@ -69,8 +98,9 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
   auto& entry = t.devices[*index];
   entry.mode.store(static_cast<std::uint32_t>(options.mode), std::memory_order_relaxed);
   entry.latency.store(options.latency.count(), std::memory_order_relaxed);
-  entry.fs_per_byte.store(fs_per_byte(options.rate_gbit_s), std::memory_order_relaxed);
   entry.mtu.store(options.mtu, std::memory_order_relaxed);
+  if (auto done = set_up_wires(t, *index, host, options); !done)
+    return base::fail(done.error());
   if (auto done = set_up_port(t, *index, options); !done)
     return base::fail(done.error());
   if (options.lost)

@@ -4,6 +4,7 @@
 #include "verbs/soft/responder.hpp"
 
 #include "base/log.hpp"
+#include "verbs/soft/bond.hpp"
 #include "verbs/soft/responder_steps.hpp"
 #include "verbs/soft/runtime.hpp"
 #include "verbs/soft/tables.hpp"
@@ -130,7 +131,8 @@ bool resolve(const runtime& rt, const route& way, std::uint32_t qpn, std::uint32
   return connected && qp_generation(entry.word.load(std::memory_order_seq_cst)) == out.generation;
 }
 
-bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& to) noexcept {
+bool is_wire_open(const runtime& rt, std::uint32_t own_device, std::uint32_t own_qp_index,
+                  const responder& to) noexcept {
   const auto& t = rt.tables();
   const auto& device = t.devices[to.device];
   return t.devices[own_device].link_seq.load(std::memory_order_relaxed) % 2 == 0 &&
@@ -139,7 +141,8 @@ bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& 
          device.generation.load(std::memory_order_relaxed) == to.device_generation &&
          rt.is_reachable(to.process) &&
          (address_epoch(device, std::memory_order_relaxed) == to.address_epoch ||
-          leads_to(t, to.way, to.device));
+          leads_to(t, to.way, to.device)) &&
+         is_member_up(rt, own_device, own_qp_index) && is_member_up(rt, to.device, to.qp_index);
 }
 
 ibv_wc_status status_of(verdict refusal) noexcept {

@@ -40,9 +40,10 @@ struct responder {
 /// Finds the queue pair `qpn` at the end of the way, if it is connected to us and ready to respond.
 [[nodiscard]] bool resolve(const runtime& rt, const route& way, std::uint32_t qpn, std::uint32_t own_qpn,
                            responder& out) noexcept;
-/// Whether a packet from our device would reach the responder's port now: both links up, device and process
-/// there.
-[[nodiscard]] bool is_wire_open(const runtime& rt, std::uint32_t own_device, const responder& to) noexcept;
+/// Whether a packet from our queue pair would reach the responder's port now: both links up, and of bonds the
+/// members that the two queue pairs use, device and process there.
+[[nodiscard]] bool is_wire_open(const runtime& rt, std::uint32_t own_device, std::uint32_t own_qp_index,
+                                const responder& to) noexcept;
 
 struct request {
   bool is_read = false;      // something comes back

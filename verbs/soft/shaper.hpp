@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The bandwidth model of paced devices. Each direction of a port is a queue that drains at the port's rate; a
+// The bandwidth model of paced devices. Each direction of a wire is a queue that drains at the wire's rate; a
 // message takes its place in the sender's outgoing and in the receiver's incoming queue, and is there when
-// the later of the two is done plus the latency. The queues are words in the shared tables, so hosts in other
-// processes count too.
+// the later of the two is done plus the latency. Where the memory behind the ports of a host has a rate too,
+// that is one more queue at each end, of all devices of the host and both directions. The queues are words in
+// the shared tables, so hosts in other processes count too.
 #pragma once
 
 #include "verbs/soft/layout.hpp"
@@ -28,8 +29,14 @@ struct passage {
   nanos arrived; // the last byte is at the receiver
 };
 
-[[nodiscard]] inline nanos wire_time(const layout::device_entry& device, std::uint64_t bytes) noexcept {
-  return static_cast<nanos>(bytes * device.fs_per_byte.load(std::memory_order_relaxed) / 1'000'000);
+/// What a message passes at one end of its way.
+struct way_end {
+  layout::wire_entry& wire;
+  layout::memory_entry& memory;
+};
+
+[[nodiscard]] inline nanos time_of(std::uint64_t bytes, std::uint64_t per_byte) noexcept {
+  return static_cast<nanos>(bytes * per_byte / 1'000'000);
 }
 
 /// Takes a place at the end of one queue: when it will have drained.
@@ -42,11 +49,22 @@ struct passage {
   return after;
 }
 
-[[nodiscard]] inline passage reserve(layout::device_entry& from, layout::device_entry& to, nanos now,
+/// When the memory will have taken or given the bytes, if that is later than `at`.
+[[nodiscard]] inline nanos pass_memory(layout::memory_entry& memory, nanos now, std::uint64_t bytes,
+                                       nanos at) noexcept {
+  const auto per_byte = memory.fs_per_byte.load(std::memory_order_relaxed);
+  return per_byte == 0 ? at : std::max(at, queue_up(memory.free_at, now, time_of(bytes, per_byte)));
+}
+
+[[nodiscard]] inline passage reserve(const way_end& from, const way_end& to, nanos latency, nanos now,
                                      std::uint64_t bytes) noexcept {
-  const auto left = queue_up(from.tx_free, now, wire_time(from, bytes));
-  const auto received = queue_up(to.rx_free, now, wire_time(to, bytes));
-  return {left, std::max(left, received) + from.latency.load(std::memory_order_relaxed)};
+  auto left =
+      queue_up(from.wire.tx_free, now, time_of(bytes, from.wire.fs_per_byte.load(std::memory_order_relaxed)));
+  left = pass_memory(from.memory, now, bytes, left);
+  auto received =
+      queue_up(to.wire.rx_free, now, time_of(bytes, to.wire.fs_per_byte.load(std::memory_order_relaxed)));
+  received = pass_memory(to.memory, now, bytes, received);
+  return {left, std::max(left, received) + latency};
 }
 
 } // namespace actor_rdma::verbs::soft

@@ -109,8 +109,14 @@ std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t proce
   free->hang.store(0, std::memory_order_relaxed);
   free->delay.store(0, std::memory_order_relaxed);
   free->lid.store(0, std::memory_order_relaxed);
-  free->tx_free.store(0, std::memory_order_relaxed);
-  free->rx_free.store(0, std::memory_order_relaxed);
+  for (auto& wire : free->wires) {
+    wire.tx_free.store(0, std::memory_order_relaxed);
+    wire.rx_free.store(0, std::memory_order_relaxed);
+    wire.is_down.store(0, std::memory_order_relaxed);
+  }
+  free->memory.free_at.store(0, std::memory_order_relaxed);
+  free->memory.fs_per_byte.store(0, std::memory_order_relaxed);
+  free->bond_turns.store(0, std::memory_order_relaxed);
   free->bytes_sent.store(0, std::memory_order_relaxed);
   free->stuck_wrs.store(0, std::memory_order_relaxed);
   free->open_qps.store(0, std::memory_order_relaxed);

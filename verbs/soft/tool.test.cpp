@@ -71,6 +71,15 @@ TEST_CASE("the tool shows and changes a fabric from outside") {
   CHECK(!healed.hang);
   CHECK(healed.delay.count() == 0);
   CHECK(healed.mode == nic_mode::immediate);
+  CHECK(run("width soft0 2 50" + fabric_argument).code == 0);
+  CHECK(run("memory h 100" + fabric_argument).code == 0);
+  CHECK(run("member soft0 0 down --rehash 20ms" + fabric_argument).code == 0);
+  CHECK(net->devices().at(0).lanes == 2);
+  CHECK(net->devices().at(0).members_up == 0);
+  CHECK(has(run("show" + fabric_argument), "2x50"));
+  CHECK(run("member soft0 0 up" + fabric_argument).code == 0);
+  CHECK(run("rate soft0 40 --member 0" + fabric_argument).code == 0);
+  CHECK(net->devices().at(0).rate_gbit_s == doctest::Approx(40));
   CHECK(run("mtu soft0 1024" + fabric_argument).code == 0);
   CHECK(net->devices().at(0).mtu == 1024);
   CHECK(run("lid soft0 7" + fabric_argument).code == 0);
@@ -107,6 +116,10 @@ TEST_CASE("the tool's refusals have a sentence and an exit code") {
   CHECK(run("delay soft0 soon" + fabric_argument).code == 2);
   CHECK(run("delay soft0 -5ms" + fabric_argument).code == 2);
   CHECK(run("mtu soft0 1500" + fabric_argument).code == 2);
+  CHECK(run("width soft0 3" + fabric_argument).code == 2);
+  CHECK(run("member soft0 0 down --rehash soon" + fabric_argument).code == 2);
+  CHECK(has(run("member soft0 1 down" + fabric_argument), "h/soft0 has members 0 to 0, not 1"));
+  CHECK(run("memory nobody 10" + fabric_argument).code == 1);
   CHECK(run("lid soft0 65536" + fabric_argument).code == 2);
   {
     device_options ib;
@@ -146,7 +159,8 @@ TEST_CASE("the tool's refusals have a sentence and an exit code") {
 TEST_CASE("a word that is no command of the tool is named, with the commands that there are") {
   auto o = run("frob --fabric x");
   CHECK(o.code == 2);
-  CHECK(has(o, "soft-nic: unknown command \"frob\", known are show, rate, mode, gid, mtu, lid, link, "));
+  CHECK(has(o, "soft-nic: unknown command \"frob\", known are show, mode, gid, mtu, lid, rate, member, "
+               "width, memory, link, "));
   o = run("rule frob");
   CHECK(o.code == 2);
   CHECK(has(o, "soft-nic: unknown command \"rule frob\", known are add, list, remove, clear\n"));

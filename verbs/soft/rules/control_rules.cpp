@@ -3,6 +3,7 @@
 // The control surface for rules and events, and what ends all faults.
 #include "verbs/soft/control.hpp"
 #include "verbs/soft/event_log.hpp"
+#include "verbs/soft/port_control.hpp"
 #include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/rules/rule_table.hpp"
 #include "verbs/soft/rules/rule_words.hpp"
@@ -80,6 +81,7 @@ base::expected<void> reset_faults(runtime& rt) {
       continue;
     change_loss(t, rt.now(), i, false);
     change_link(t, rt.now(), i, true, false);
+    restore_members(t, rt.now(), i);
     if (device.hang.exchange(0, std::memory_order_seq_cst) != 0)
       write_log(t, rt.now(), log_kind::hang_off, device);
     if (device.delay.exchange(0, std::memory_order_seq_cst) != 0)

@@ -13,6 +13,7 @@
 #include "verbs/soft/tool/addressing_commands.hpp"
 #include "verbs/soft/tool/fault_commands.hpp"
 #include "verbs/soft/tool/outcome.hpp"
+#include "verbs/soft/tool/port_commands.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -35,7 +36,6 @@ struct options {
   std::string fabric = "default";
   std::string device;
   std::string value;
-  double rate = 0;
   bool follow = false;
 };
 
@@ -58,11 +58,18 @@ std::string text_of(base::duration d) {
   return ns % 1'000 == 0 ? fmt::format("{}us", ns / 1'000) : fmt::format("{}ns", ns);
 }
 
+/// "1/2" of a bond, "-" of a single wire.
+std::string bond_text(const soft::device_state& d) {
+  return d.bond_members <= 1 ? "-" : fmt::format("{}/{}", d.members_up, d.bond_members);
+}
+
 void show(const soft::fabric& net) {
-  fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9} {:>6} {:>6} {:>8} {:>16} {:>6} {:<10}\n", "device", "link",
-             "hang", "delay", "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent", "LID", "link layer");
+  fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9} {:>6} {:>6} {:>8} {:>16} {:>6} {:<10} {:<5} {:<5}\n",
+             "device", "link", "hang", "delay", "mode", "Gbit/s", "QPs", "MRs", "stuck", "bytes sent", "LID",
+             "link layer", "width", "bond");
   for (const auto& d : net.devices())
-    fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16} {:>6} {:<10}\n", d.name,
+    fmt::print("{:<24} {:<5} {:<5} {:>9} {:<7} {:>9.3f} {:>6} {:>6} {:>8} {:>16} {:>6} {:<10} {:<5} {:<5}\n",
+               d.name,
                d.lost      ? "lost"
                : d.link_up ? "up"
                            : "down",
@@ -70,7 +77,8 @@ void show(const soft::fabric& net) {
                : d.hang    ? "on"
                            : "off",
                text_of(d.delay), name_of(d.mode), d.rate_gbit_s, d.open_qps, d.open_mrs, d.stuck_wrs,
-               d.bytes_sent, d.lid, soft::link_layer_name(d.link_layer));
+               d.bytes_sent, d.lid, soft::link_layer_name(d.link_layer),
+               fmt::format("{}x{:g}", d.lanes, d.lane_gbit_s), bond_text(d));
 }
 
 void print(const soft::log_entry& e) {
@@ -116,13 +124,12 @@ int run_command(int argc, char** argv) {
   app.fallthrough(); // --fabric may also stand behind the command
   app.add_option("--fabric", o.fabric, "name of the fabric (ACTOR_RDMA_SOFT_FABRIC)")->capture_default_str();
   auto* const show_command = app.add_subcommand("show", "List the devices of all hosts");
-  auto* const rate = add_device_command(app, o, "rate", "Set the rate of a paced device");
-  rate->add_option("gbit", o.rate, "Gbit/s")->required();
   auto* const mode = add_device_command(app, o, "mode", "Change how a device executes work");
   mode->add_option("mode", o.value)
       ->required()
       ->check(CLI::IsMember({"inline", "paced", "null", "paced-null"}));
   soft::tool::addressing_commands addressing{app};
+  soft::tool::port_commands ports{app};
   soft::tool::fault_commands faults{app};
   dropin::exec_options run;
   auto* const exec = app.add_subcommand("exec", "Run a program on the fabric: soft-nic exec -- PROGRAM ARGS");
@@ -174,8 +181,8 @@ int run_command(int argc, char** argv) {
     return addressing.run(fabric);
   } else if (faults.parsed()) {
     return faults.run(fabric);
-  } else if (rate->parsed()) {
-    return report(fabric.set_rate(o.device, o.rate));
+  } else if (ports.parsed()) {
+    return ports.run(fabric);
   } else if (mode->parsed()) {
     return report(fabric.set_mode(o.device, o.value == "inline"  ? soft::nic_mode::immediate
                                             : o.value == "paced" ? soft::nic_mode::paced
