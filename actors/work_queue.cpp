@@ -49,7 +49,7 @@ slot_id work_queue::add_slot(std::uint16_t local_device, std::uint16_t peer_devi
 void work_queue::set_usable(slot_id slot, bool usable, std::uint16_t generation, std::uint32_t depth) {
   auto& s = slots_.at(slot);
   s.usable = usable;
-  s.depth = std::min(depth, config_.send_queue_depth);
+  s.depth = depth;
   if (usable) {
     s.declined = false;
     keys_made();
@@ -214,7 +214,7 @@ work_queue::slot_state* work_queue::choose_among(bool spare, std::uint64_t bytes
     if (!s.usable || s.passed || s.local_device == avoid || s.is_spare != spare)
       continue;
     any = true;
-    if (s.out >= s.depth || (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
+    if (!has_room(s) || (s.out > 0 && s.out_bytes >= config_.qp_window_bytes))
       continue;
     const auto& path = paths_[s.path];
     const bool is_slow = path.rate > 0 && path.rate < clearly_slower * usual;
@@ -381,8 +381,7 @@ void work_queue::fill(chunk& out, slot_state& slot, base::time_point now) {
   out.generation = slot.generation;
   slice s;
   std::size_t taken = 0;
-  while (taken < share && slot.out < slot.depth &&
-         (slot.out == 0 || slot.out_bytes < config_.qp_window_bytes) &&
+  while (taken < share && has_room(slot) && (slot.out == 0 || slot.out_bytes < config_.qp_window_bytes) &&
          next_slice(s, slot, share - taken, now)) {
     taken += s.more + 1u;
     if (!has_work_out(slot.path)) {

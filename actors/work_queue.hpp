@@ -147,6 +147,9 @@ private:
 
   slot_state* choose(std::uint64_t bytes, std::uint16_t avoid);
   slot_state* choose_among(bool spare, std::uint64_t bytes, std::uint16_t avoid, bool& any);
+  bool has_room(const slot_state& s) const noexcept {
+    return s.out < std::min(s.depth, config_.send_queue_depth);
+  }
   void fill(chunk& out, slot_state& slot, base::time_point now);
   bool next_slice(slice& out, const slot_state& slot, std::size_t most, base::time_point now);
   bool next_again(slice& out, const slot_state& slot);
