@@ -284,7 +284,7 @@ void device::on_readable(int) {
 
 void device::on_async(const verbs::async_event& event) {
   // Ports of one device share its event queue: what counts is the port that the event names.
-  if (event.port != 0 && event.port != open_device::port_number) {
+  if (event.port != 0 && event.port != recipe_.port) {
     ++other_ports_events_;
     return;
   }

@@ -48,14 +48,14 @@ std::uint8_t device::port_reading::link_layer_of(const ibv_port_attr& port) noex
 device::port_reading device::port_reading::take(const open_device& dev, std::uint8_t read_depth,
                                                 bool ib_grh) {
   port_reading r;
-  const auto port = dev.ctx.query_port(open_device::port_number);
+  const auto port = dev.ctx.query_port(dev.recipe.port);
   if (!port) {
     r.failure = port.error();
     return r;
   }
   r.up = port->state == IBV_PORT_ACTIVE;
   r.bytes_per_second = lane_gbit_s(port->active_speed) * lanes_of_width(port->active_width) * 1e9 / 8;
-  r.address.device = dev.ctx.name();
+  r.address.device = dev.recipe.name;
   r.address.lid = port->lid;
   r.address.link_layer = link_layer_of(*port);
   r.address.grh = r.address.link_layer != IBV_LINK_LAYER_INFINIBAND || ib_grh ||
@@ -63,7 +63,7 @@ device::port_reading device::port_reading::take(const open_device& dev, std::uin
   r.address.mtu = 128u << static_cast<unsigned>(port->active_mtu);
   r.address.read_depth =
       static_cast<std::uint8_t>(std::min<std::uint32_t>(read_depth, std::max(1u, dev.max_read_depth)));
-  const auto gids = dev.ctx.query_gids(open_device::port_number);
+  const auto gids = dev.ctx.query_gids(dev.recipe.port);
   if (!gids) {
     r.failure = gids.error();
     return r;

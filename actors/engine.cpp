@@ -19,7 +19,7 @@ settings fitted(settings config, const std::vector<open_device>& devices) {
     if (fits >= config.send_queue_depth)
       continue;
     base::log(base::level::warn, "device", "{} takes {} WRs of one QP: send queues have {} instead of {}",
-              d.ctx.name(), d.max_send_wrs, fits, config.send_queue_depth);
+              d.recipe.name, d.max_send_wrs, fits, config.send_queue_depth);
     config.send_queue_depth = fits;
   }
   return config;

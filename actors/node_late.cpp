@@ -3,6 +3,7 @@
 // opened and taken in like a lost one that is back: memory first, then its port, then the rails. A device
 // that was there before is its own actor's affair, however it comes back.
 #include "actors/node.hpp"
+#include "actors/port_name.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -32,25 +33,31 @@ struct node::look_round {
     if (!list)
       return; // none at all: those that were there know it themselves
     for (auto* const handle : *list) {
-      const std::string name = recipe.table->get_device_name(handle);
-      const auto is_in = [&](const auto& names) {
-        return std::find(names.begin(), names.end(), name) != names.end();
-      };
-      if (is_in(known) || (!only.empty() && !is_in(only)))
-        continue;
-      if (recipe.number >= recipe.devices) {
-        failure = fmt::format("{} appeared, and there are {} devices already", name, recipe.number);
-        return;
-      }
-      auto made = open_device::open(*recipe.table, handle, recipe.probe, recipe.number, recipe.devices,
-                                    recipe.cq_capacity);
-      if (!made) {
-        failure = fmt::format("{} appeared and cannot be opened: {}", name, made.error().to_string());
-        continue;
-      }
-      ++recipe.number;
-      opened.push_back(std::move(*made));
+      const std::string device = recipe.table->get_device_name(handle);
+      for (const auto port : wanted_ports(device, only))
+        if (!look_at(handle, {device, port}))
+          return;
     }
+  }
+
+  /// False when there is room for no more.
+  bool look_at(ibv_device* handle, const port_name& what) {
+    const auto name = what.text();
+    if (std::find(known.begin(), known.end(), name) != known.end())
+      return true;
+    if (recipe.number >= recipe.devices) {
+      failure = fmt::format("{} appeared, and there are {} devices already", name, recipe.number);
+      return false;
+    }
+    auto made = open_device::open(*recipe.table, handle, recipe.probe, recipe.number, recipe.devices,
+                                  recipe.cq_capacity, what.port);
+    if (!made) {
+      failure = fmt::format("{} appeared and cannot be opened: {}", name, made.error().to_string());
+      return true;
+    }
+    ++recipe.number;
+    opened.push_back(std::move(*made));
+    return true;
   }
 };
 

@@ -3,6 +3,7 @@
 #include "actors/open_device.hpp"
 
 #include "actors/device_port.hpp"
+#include "actors/port_name.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -20,21 +21,27 @@ base::expected<void> open_device::check_gid_index(std::uint32_t index) const {
   auto choice = choose_gid(seen.gids, wish);
   if (choice)
     return {};
-  choice.error().device = ctx.name();
+  choice.error().device = recipe.name;
   return base::fail(choice.error());
 }
 
 base::expected<open_device> open_device::open(const verbs::provider& table, ibv_device* handle,
                                               std::shared_ptr<probe_page> probe, std::size_t number,
                                               std::size_t devices, std::uint32_t cq_capacity,
-                                              std::uint8_t link_layer) {
+                                              std::uint8_t port, std::uint8_t link_layer) {
   open_device d;
   const auto failed = [&](const base::error& why) {
     d.ctx.mark_gone();
     (void)d.close(); // what refuses says so in its destructor
     return base::fail(why);
   };
-  d.recipe = {&table,    table.get_device_name(handle), std::move(probe), number, devices, cq_capacity,
+  d.recipe = {&table,
+              port_name{table.get_device_name(handle), port}.text(),
+              std::move(probe),
+              number,
+              devices,
+              cq_capacity,
+              port,
               link_layer};
   auto ctx = verbs::context::open(table, handle);
   if (!ctx)
@@ -43,18 +50,27 @@ base::expected<open_device> open_device::open(const verbs::provider& table, ibv_
   const auto limits = d.ctx.query_device();
   if (!limits)
     return failed(limits.error());
+  if (port > limits->phys_port_cnt) {
+    const base::error e{base::reason::not_found,
+                        "device",
+                        d.recipe.name,
+                        {},
+                        {},
+                        fmt::format("{} has ports 1 to {}", d.ctx.name(), limits->phys_port_cnt)};
+    return failed(e);
+  }
   if (link_layer == 0) { // rails are made for it, so it is what it was when the device is opened again
-    const auto port = d.ctx.query_port(port_number);
-    if (!port)
-      return failed(port.error());
-    d.recipe.link_layer = device::port_reading::link_layer_of(*port);
+    const auto state = d.ctx.query_port(port);
+    if (!state)
+      return failed(state.error());
+    d.recipe.link_layer = device::port_reading::link_layer_of(*state);
   }
   d.max_region_bytes = limits->max_mr_size;
   if (limits->max_mr_size < sizeof(probe_page)) {
     base::error e;
     e.why = base::reason::unsupported;
     e.layer = "device";
-    e.device = d.ctx.name();
+    e.device = d.recipe.name;
     e.what = fmt::format("its memory regions have at most {} bytes (max_mr_size), probes need one of {}",
                          limits->max_mr_size, sizeof(probe_page));
     return failed(e);
@@ -94,9 +110,9 @@ base::expected<open_device> open_device::open(const device_recipe& recipe) {
   if (!list)
     return base::fail(list.error());
   for (auto* const handle : *list)
-    if (recipe.name == recipe.table->get_device_name(handle))
+    if (parse_port_name(recipe.name).device == recipe.table->get_device_name(handle))
       return open(*recipe.table, handle, recipe.probe, recipe.number, recipe.devices, recipe.cq_capacity,
-                  recipe.link_layer);
+                  recipe.port, recipe.link_layer);
   base::error e{base::reason::local_device, "verbs", recipe.name, {}, {}, "there is no such device now"};
   return base::fail(std::move(e));
 }

@@ -28,11 +28,12 @@ inline constexpr std::size_t late_devices = 4;
 /// All that is needed to open a device, once or again.
 struct device_recipe {
   const verbs::provider* table = nullptr;
-  std::string name;
+  std::string name; ///< of the port (port_name.hpp): "mlx5_0", "mlx5_0:2"
   std::shared_ptr<probe_page> probe;
   std::size_t number = 0;  ///< of `devices`
   std::size_t devices = 1; ///< that there may be, `late_devices` among them
   std::uint32_t cq_capacity = 0;
+  std::uint8_t port = 1;
   std::uint8_t link_layer = 0; ///< of the port, as of the first opening
 
   /// The device's share of the places where probes land, one per QP.
@@ -46,12 +47,12 @@ struct device_recipe {
 /// actor and slow calls. Slow calls of one device run one at a time, so one that comes after close() finds
 /// the objects gone, and none finds them going.
 struct open_device {
-  /// Opens `handle` and makes what the data path needs. It is number `number` of `devices` that there may be.
-  /// Blocks; not on a lane.
+  /// Opens one port of `handle` and makes what the data path needs. It is number `number` of `devices` that
+  /// there may be. Blocks; not on a lane.
   static base::expected<open_device> open(const verbs::provider& table, ibv_device* handle,
                                           std::shared_ptr<probe_page> probe, std::size_t number,
                                           std::size_t devices, std::uint32_t cq_capacity,
-                                          std::uint8_t link_layer = 0);
+                                          std::uint8_t port = 1, std::uint8_t link_layer = 0);
   /// The same of the device that has the recipe's name now, if there is one. Blocks.
   static base::expected<open_device> open(const device_recipe& recipe);
   /// Releases everything, children first; what refused to go, in words. Of a device that is gone the context
@@ -77,7 +78,6 @@ struct open_device {
   std::uint32_t max_served_reads = UINT32_MAX; ///< at once, by all QPs together
   std::uint64_t max_region_bytes = UINT64_MAX; ///< of one memory region
 
-  static constexpr std::uint8_t port_number = 1;
   /// Refuses an index whose place in the port's GID table is empty. Blocks.
   base::expected<void> check_gid_index(std::uint32_t index) const;
 };

@@ -203,6 +203,8 @@ void peer::batch_ended(const std::shared_ptr<batch_state>& done) noexcept {
     done_or_told([&] { where_.batch_done(done); });
   else if (!done_or_told([&] { data_in_place(done); }))
     done_or_told([&] { give_up_notice(done); });
+  if (stopping_)
+    done_or_told([&] { caf::anon_send(me(), stop{cause_, stop_asked_by_}); });
 }
 
 void peer::tell_failed(const batch_state& done) {
@@ -288,12 +290,21 @@ void peer::handle(snapshot_request& m) {
   m.into->add(std::move(s));
 }
 
+/// Work ends before what carries it: an endpoint that is gone asks nobody any more whether the peer has let
+/// go of a QP, and transfers that wait for that would never end.
 void peer::handle(stop& m) {
+  if (endpoints_left_ > 0 || machine_.state() == session_state::stopped)
+    return;
   stop_asked_by_ = m.answer_to;
-  stopping_ = true;
   cause_ = m.cause;
   queue_.stop_all(transfer_status::cancelled, base::reason::shutting_down);
-  outbox_.give_up_all(base::reason::shutting_down);
+  if (!std::exchange(stopping_, true)) {
+    outbox_.give_up_all(base::reason::shutting_down);
+    for (const auto& b : queue_.batches())
+      fence_stopped(b);
+  }
+  if (queue_.open_batches() != 0)
+    return; // the last one asks again
   if (endpoint_handles_.empty())
     return raise(session_event::stop, m.cause);
   endpoints_left_ = static_cast<std::uint32_t>(endpoint_handles_.size());

@@ -11,7 +11,6 @@ namespace actor_rdma::actors {
 
 namespace {
 
-constexpr std::uint8_t port_number = 1;
 constexpr std::uint8_t hop_limit = 64;
 
 std::vector<std::size_t> of_layer(std::span<const std::uint8_t> all, std::uint8_t layer) {
@@ -62,10 +61,10 @@ bool needs_grh(const bootstrap::port_address& a, const bootstrap::port_address& 
   return link_layer_of(a) != IBV_LINK_LAYER_INFINIBAND || a.grh || b.grh || !same_subnet(a.gid, b.gid);
 }
 
-ibv_ah_attr address_handle(const bootstrap::port_address& ours, std::uint32_t gid_index,
+ibv_ah_attr address_handle(const bootstrap::port_address& ours, std::uint8_t port, std::uint32_t gid_index,
                            const bootstrap::port_address& peer) noexcept {
   ibv_ah_attr handle{};
-  handle.port_num = port_number;
+  handle.port_num = port;
   handle.dlid = peer.lid;
   if (link_layer_of(ours) == IBV_LINK_LAYER_INFINIBAND && !same_subnet(ours.gid, peer.gid))
     if (const auto lid = router_lid(peer.gid); lid != 0)

@@ -35,8 +35,8 @@ bool same_subnet(const bootstrap::gid_bytes& a, const bootstrap::gid_bytes& b) n
 /// The LID under which the routers of other subnets know a port, from its site-local GID; 0: none.
 std::uint16_t router_lid(const bootstrap::gid_bytes& gid) noexcept;
 
-/// For RTR at `ours`; `gid_index` is where our GID is in the port's table.
-ibv_ah_attr address_handle(const bootstrap::port_address& ours, std::uint32_t gid_index,
+/// For RTR at `ours`, port `port` of its device; `gid_index` is where our GID is in the port's table.
+ibv_ah_attr address_handle(const bootstrap::port_address& ours, std::uint8_t port, std::uint32_t gid_index,
                            const bootstrap::port_address& peer) noexcept;
 
 /// Our device and the peer's, by their numbers.

@@ -36,7 +36,7 @@ TEST_CASE("within an InfiniBand subnet the LID is the address and there is no GR
   const auto a = port(ib, 5, "fe80::5");
   const auto b = port(ib, 9, "fe80::9");
   CHECK(!needs_grh(a, b));
-  const auto h = address_handle(a, 0, b);
+  const auto h = address_handle(a, 1, 0, b);
   CHECK(h.is_global == 0);
   CHECK(h.dlid == 9);
   CHECK(h.port_num == 1);
@@ -46,7 +46,7 @@ TEST_CASE("RoCE always has a GRH, whatever a peer says of it") {
   const auto a = port(eth, 0, "::ffff:10.0.0.1");
   const auto b = port(eth, 0, "::ffff:10.0.0.2");
   CHECK(needs_grh(a, b));
-  const auto h = address_handle(a, 3, b);
+  const auto h = address_handle(a, 1, 3, b);
   CHECK(h.is_global == 1);
   CHECK(h.grh.sgid_index == 3);
   CHECK(h.grh.hop_limit == 64);
@@ -58,7 +58,7 @@ TEST_CASE("an InfiniBand port has a GRH if either end asks for one, and both end
   const auto b = port(ib, 9, "fe80::9", true);
   for (const auto& [x, y] : {std::pair{a, b}, std::pair{b, a}}) {
     CHECK(needs_grh(x, y));
-    const auto h = address_handle(x, 0, y);
+    const auto h = address_handle(x, 1, 0, y);
     CHECK(h.is_global == 1);
     CHECK(h.dlid == y.lid);
   }
@@ -69,15 +69,15 @@ TEST_CASE("to another InfiniBand subnet the packets have a GRH and the LID of th
   const auto b = port(ib, 9, "fec0:0:8003:2::9");
   CHECK(router_lid(b.gid) == 0x8003);
   CHECK(router_lid(port(ib, 1, "fe80:0:8003:2::9").gid) == 0); // not site-local
-  CHECK(address_handle(a, 1, b).is_global == 1);
-  CHECK(address_handle(a, 1, b).dlid == 0x8003);
-  CHECK(address_handle(b, 1, a).dlid == 5); // it names none
+  CHECK(address_handle(a, 1, 1, b).is_global == 1);
+  CHECK(address_handle(a, 1, 1, b).dlid == 0x8003);
+  CHECK(address_handle(b, 1, 1, a).dlid == 5); // it names none
   CHECK(same_subnet(port(ib, 1, "fec0:0:8001:2::1").gid, b.gid));
   CHECK(!same_subnet(a.gid, b.gid));
   // Within a subnet the LID for routers is not used.
   const auto c = port(ib, 7, "fec0:0:8007:2::7");
-  CHECK(address_handle(b, 1, c).is_global == 0);
-  CHECK(address_handle(b, 1, c).dlid == 7);
+  CHECK(address_handle(b, 1, 1, c).is_global == 0);
+  CHECK(address_handle(b, 1, 1, c).dlid == 7);
 }
 
 TEST_CASE("a port that does not name its link layer is taken for what peers of earlier builds were") {

@@ -41,6 +41,7 @@ link_parameters parameters_of(const device& dev, const qp_connect& peer, std::ui
   p.peer = peer.peer;
   p.local = peer.local;
   p.peer_port = peer.peer_port;
+  p.port = dev.recipe().port;
   p.gid_index = dev.gid_index_of(peer.local);
   p.mtu = std::min(peer.local.mtu, peer.peer_port.mtu);
   p.max_dest_reads = served_reads;
@@ -84,7 +85,7 @@ void make_qp(const open_device& on, std::uint32_t depth, qp_incarnation& out) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.pkey_index = 0;
-  attr.port_num = open_device::port_number;
+  attr.port_num = on.recipe.port;
   attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   keep_failure(out,
                out.pair.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
@@ -128,7 +129,7 @@ void connect_qp(qp_incarnation& qp, const link_parameters& link) {
   rtr.rq_psn = link.peer.psn & 0xffffff;
   rtr.max_dest_rd_atomic = link.max_dest_reads;
   rtr.min_rnr_timer = min_rnr_timer;
-  rtr.ah_attr = address_handle(link.local, *link.gid_index, link.peer_port);
+  rtr.ah_attr = address_handle(link.local, link.port, *link.gid_index, link.peer_port);
   auto outcome = qp.pair.modify(rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                          IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   if (!outcome) {

@@ -38,6 +38,7 @@ struct link_parameters {
   bootstrap::qp_address peer;
   bootstrap::port_address local;
   bootstrap::port_address peer_port;
+  std::uint8_t port = 1;                  ///< of our device
   std::optional<std::uint32_t> gid_index; ///< nothing: our port has lost the address
   std::uint32_t mtu = 1024;
   std::uint8_t max_dest_reads = 1;

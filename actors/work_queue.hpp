@@ -68,6 +68,8 @@ public:
   void stop_all(transfer_status how, base::reason cause) noexcept;
   std::shared_ptr<batch_state> find(std::uint64_t serial) const;
   std::vector<std::shared_ptr<batch_state>> batches_using(const local_buffer& buffer) const;
+  /// Those that are open. The list changes with every call.
+  const auto& batches() const noexcept { return batches_; }
 
   /// Fills `out` (empty, with room) for the slot that would finish it first; false when no slot has credit or
   /// there is nothing to send. The caller sends the chunk to out.slot; if that throws, or pull() itself, it

@@ -90,11 +90,11 @@ std::vector<scenario> read_all(const std::vector<std::string>& files, std::ostre
   return all;
 }
 
-/// False, with complaints, if one of them cannot be played in real time.
-bool suit_real_time(const std::vector<scenario>& all, std::ostream& errors) {
+/// False, with complaints, if one of them cannot be played in real time, or in virtual time.
+bool suit_time(const std::vector<scenario>& all, bool real, std::ostream& errors) {
   bool good = true;
   for (const auto& s : all)
-    for (const auto& complaint : refuse_in_real_time(s)) {
+    for (const auto& complaint : real ? refuse_in_real_time(s) : refuse_in_virtual_time(s)) {
       errors << s.path << ": " << complaint << '\n';
       good = false;
     }
@@ -109,7 +109,7 @@ int command_run(const std::vector<std::string>& files, const play_wishes& w, pro
   bool good = !w.trace || (all.size() == 1 && w.seed);
   if (!good)
     errors << "actor-rdma-drill: --trace goes with one file and --seed\n";
-  good = (!w.real || suit_real_time(all, errors)) && good;
+  good = suit_time(all, w.real, errors) && good;
   if (!good)
     return exit_usage;
   for (const auto& s : all)
@@ -141,7 +141,7 @@ int command_list(const std::string& directory, std::ostream& output, std::ostrea
 int command_measure(const std::vector<std::string>& files, const measure_wishes& w, progress& how_far,
                     std::ostream& output, std::ostream& errors) {
   const auto all = read_all(files, errors);
-  if (all.size() != files.size() || (w.real && !suit_real_time(all, errors)))
+  if (all.size() != files.size() || !suit_time(all, w.real, errors))
     return exit_usage;
   return measure(all, w, how_far, output);
 }

@@ -71,6 +71,8 @@ std::string describe(const verbs::soft::device_options& nic) {
     text += fmt::format(", memory of the host {:g} Gbit/s", nic.host_memory_gbit_s);
   if (nic.mtu != verbs::soft::device_options{}.mtu)
     text += fmt::format(", MTU {}", nic.mtu);
+  if (nic.ports != 1)
+    text += fmt::format(", {} ports", nic.ports);
   if (nic.link_layer == IBV_LINK_LAYER_INFINIBAND) {
     text += ", InfiniBand";
     if (nic.lid != 0)

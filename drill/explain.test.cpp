@@ -35,6 +35,7 @@ TEST_CASE("the words for a device name each of its settings that is not the usua
       {"bond_members", {"2", "one way, a bond of 2"}},
       {"latency_us", {"7", "7 us one way"}},
       {"mtu", {"1024", "one way, MTU 1024)"}},
+      {"ports", {"2", "one way, 2 ports)"}},
       {"gids", {R"({ "3": "10.0.0.1" })", "GID 3 is ::ffff:10.0.0.1"}},
       {"link_layer", {R"("infiniband")", "one way, InfiniBand"}},
       {"lid", {R"(5, "link_layer": "infiniband")", "InfiniBand, LID 5"}},

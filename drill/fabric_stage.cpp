@@ -50,9 +50,10 @@ bool fabric_stage::is_ruled(const std::string& device) const {
   const auto states = net_->rules();
   return std::any_of(rules_.begin(), rules_.end(), [&](const rule_in_force& r) {
     const auto& w = r.what;
+    const auto name = w.target == rule_target::verb ? device_of(device) : device; // calls are of devices
     if ((w.target != rule_target::work && w.target != rule_target::verb) ||
-        (!verbs::soft::names_device(w.device, device) &&
-         (w.peer.empty() || !verbs::soft::names_device(w.peer, device))))
+        (!verbs::soft::names_device(w.device, name) &&
+         (w.peer.empty() || !verbs::soft::names_device(w.peer, name))))
       return false;
     return std::any_of(states.begin(), states.end(), [&](const verbs::soft::rule_state& s) {
       return s.id == r.id && s.hits < w.count && (w.nth == 0 || s.matches < w.skip + w.nth) &&

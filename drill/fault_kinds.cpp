@@ -113,6 +113,7 @@ void say_needs(std::vector<fault_kind>& all) {
   using need = process_need;
   const std::map<std::string, std::pair<need, need>> of_hosts{
       {"host_kill", {need::there, need::gone}},        {"host_restart", {need::gone, need::none}},
+      {"host_stop", {need::running, need::gone}},      {"host_fork", {need::running, need::none}},
       {"host_freeze", {need::running, need::stopped}}, {"host_thaw", {need::stopped, need::none}},
       {"churn_memory", {need::there, need::none}},     {"host_memory", {need::there, need::there}},
       {"revoke_memory", {need::there, need::there}},

@@ -36,6 +36,8 @@ struct fault_kind {
 };
 
 const std::vector<fault_kind>& fault_kinds();
+/// What a host can run out of.
+std::vector<std::string> exhaustible_resources();
 const fault_kind* find_fault_kind(const std::string& name);
 /// "at 100 ms (and up to 20 ms later): the link of a/soft0 goes down, for 300 ms, 3 times every 1000 ms".
 std::string describe(const fault_spec& what);

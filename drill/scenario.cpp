@@ -24,6 +24,16 @@ std::vector<verbs::soft::device_options> host_spec::nics() const {
   return all;
 }
 
+std::vector<verbs::soft::device_options> host_spec::ports() const {
+  std::vector<verbs::soft::device_options> all;
+  for (const auto& nic : nics())
+    for (std::uint32_t port = 1; port <= nic.ports; ++port) {
+      all.push_back(nic);
+      all.back().name = verbs::soft::port_name(nic.name, port);
+    }
+  return all;
+}
+
 bool host_spec::moves_payload() const {
   return std::any_of(devices.begin(), devices.end(),
                      [](const device_group& g) { return verbs::soft::moves_payload(g.nic.mode); });
@@ -43,10 +53,14 @@ std::string host_of(const std::string& device) {
   return device.substr(0, device.find('/'));
 }
 
+std::string device_of(const std::string& port) {
+  return port.substr(0, port.find(':'));
+}
+
 verbs::soft::device_options scenario::nic(const std::string& device) const {
   const auto name = host_of(device);
   if (const auto* of = host(name); of != nullptr)
-    for (const auto& nic : of->nics())
+    for (const auto& nic : of->ports())
       if (device == name + "/" + nic.name)
         return nic;
   return {};

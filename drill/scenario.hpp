@@ -37,7 +37,9 @@ struct host_spec {
   actors::settings config;
 
   std::vector<verbs::soft::device_options> nics() const; ///< one per device, named soft0, soft1, ...
-  bool moves_payload() const;                            ///< some device of it does
+  /// One for each port, of which rails are made: soft0, soft0:2, soft1, ...
+  std::vector<verbs::soft::device_options> ports() const;
+  bool moves_payload() const; ///< some device of it does
 };
 
 /// One direction of the control network between two hosts.
@@ -105,7 +107,8 @@ struct fault_spec {
   std::string peer;
   std::string direction;
   std::string verb;
-  std::string error; ///< name of an errno
+  std::string error;    ///< name of an errno
+  std::string resource; ///< what runs out
   bool is_quiet = false;
   bool is_hard = false;
 };
@@ -145,6 +148,8 @@ struct bounds_spec {
 
 /// "a" of "a/soft0".
 std::string host_of(const std::string& device);
+/// "a/soft0" of "a/soft0:2", and of itself.
+std::string device_of(const std::string& port);
 
 struct scenario {
   std::string path; ///< of the file

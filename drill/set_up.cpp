@@ -37,7 +37,7 @@ std::map<std::string, needs> needs_of_devices(const scenario& what) {
     const auto& ours = what.host(t.from)->config;
     const auto qps = ours.qps_per_endpoint;
     const auto add = [&](const std::string& device, std::uint64_t wrs, std::uint64_t reads) {
-      auto& n = all[device];
+      auto& n = all[device_of(device)]; // ports share what it has
       n.qps += qps;
       n.cq_entries += qps * (wrs + 1); // and the one receive that each QP has room for
       n.reads_answered += reads;
@@ -90,15 +90,17 @@ std::string without_number(const observe::event& e) {
 
 std::vector<std::pair<std::string, std::string>> rails_of(const scenario& what, const std::string& from,
                                                           const std::string& to) {
-  const auto layers = [&](const std::string& host) {
+  const auto ours = what.host(from)->ports();
+  const auto theirs = what.host(to)->ports();
+  const auto layers = [](const std::vector<verbs::soft::device_options>& ports) {
     std::vector<std::uint8_t> all;
-    for (const auto& nic : what.host(host)->nics())
-      all.push_back(nic.link_layer);
+    for (const auto& port : ports)
+      all.push_back(port.link_layer);
     return all;
   };
   std::vector<std::pair<std::string, std::string>> all;
-  for (const auto& [ours, theirs] : actors::missing_rails(layers(from), layers(to), {}))
-    all.emplace_back(fmt::format("{}/soft{}", from, ours), fmt::format("{}/soft{}", to, theirs));
+  for (const auto& [our, their] : actors::missing_rails(layers(ours), layers(theirs), {}))
+    all.emplace_back(from + '/' + ours[our].name, to + '/' + theirs[their].name);
   return all;
 }
 

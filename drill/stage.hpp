@@ -70,6 +70,12 @@ public:
   virtual done kill_host(const std::string& host) = 0;
   /// A killed host again, as a new process at the same address.
   virtual done restart_host(const std::string& host) = 0;
+  /// SIGTERM: the process ends its transfers, takes leave and is gone some time later.
+  virtual done stop_host(const std::string& host) = 0;
+  /// A child that lives so long. In virtual time, where all hosts are one process, it cannot be had.
+  virtual done fork_host(const std::string& host, base::duration lives) = 0;
+  /// The process gets no descriptor beyond those that it has; in virtual time none are counted.
+  virtual done limit_descriptors(const std::string& host, bool on) = 0;
   virtual done freeze_host(const std::string& host, bool on) = 0;
   /// Registers memory that nobody uses and deregisters it again at once.
   virtual done churn_memory(const std::string& host) = 0;

@@ -6,7 +6,9 @@
 #include "drill/checks/expectations.hpp"
 #include "drill/set_up.hpp"
 #include "verbs/soft/limits.hpp"
+#include "verbs/soft/rules/raised.hpp"
 #include "verbs/soft/rules/rule.hpp"
+#include "verbs/soft/rules/rule_words.hpp"
 
 #include <algorithm>
 #include <set>
@@ -36,7 +38,7 @@ void check_host(const scenario& s, const std::string& where, const std::string& 
 std::vector<std::string> devices_of(const scenario& s) {
   std::vector<std::string> all;
   for (const auto& h : s.hosts)
-    for (const auto& d : h.nics())
+    for (const auto& d : h.ports())
       all.push_back(h.name + "/" + d.name);
   return all;
 }
@@ -77,15 +79,26 @@ void check_traffic(const scenario& s, const std::string& where, const std::strin
     to.push_back(fmt::format("{}: there is no traffic \"{}\", traffic is {}", where, name, all));
 }
 
+/// What is not of one port cannot befall one.
+void check_port_of(const fault_spec& f, const std::string& where, complaints& to) {
+  if (device_of(f.device) == f.device)
+    return;
+  const auto event = verbs::soft::parse_event(f.event);
+  const bool is_of_port = event && verbs::soft::is_of_port(*event);
+  if (f.kind == "device_lost" || f.kind == "verb_fails" || (!f.event.empty() && !is_of_port))
+    to.push_back(fmt::format("{}.device: {} is a port, and {} is of a device: say {}", where, f.device,
+                             f.event.empty() ? f.kind : f.event, device_of(f.device)));
+}
+
 void check_names(const scenario& s, complaints& to) {
   for (std::size_t i = 0; i < s.hosts.size(); ++i)
     for (const auto& spare : s.hosts[i].config.spare_devices)
       check_device(s, fmt::format("hosts[{}].settings.spare_devices", i), s.hosts[i].name + "/" + spare, to);
   std::set<std::string> seen;
   for (std::size_t i = 0; i < s.hosts.size(); ++i) {
-    if (const auto n = s.hosts[i].nics().size(); n > bootstrap::max_devices)
-      to.push_back(
-          fmt::format("hosts[{}].devices: are {}, accepted are at most {}", i, n, bootstrap::max_devices));
+    if (const auto n = s.hosts[i].ports().size(); n > bootstrap::max_devices)
+      to.push_back(fmt::format("hosts[{}].devices: have {} ports, accepted are at most {}", i, n,
+                               bootstrap::max_devices));
     if (!seen.insert(s.hosts[i].name).second)
       to.push_back(fmt::format("hosts[{}].name: \"{}\" is there twice", i, s.hosts[i].name));
   }
@@ -125,6 +138,7 @@ void check_names(const scenario& s, complaints& to) {
     pair(where, f.from, f.to);
     check_host(s, where + ".host", f.host, to);
     check_device(s, where + ".device", f.device, to);
+    check_port_of(f, where, to);
     if (f.kind == "lid" && s.nic(f.device).link_layer != IBV_LINK_LAYER_INFINIBAND)
       to.push_back(
           fmt::format("{}.device: {} is an Ethernet port, LIDs are of InfiniBand ones", where, f.device));

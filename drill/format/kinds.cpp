@@ -197,6 +197,7 @@ const key_table<fault_spec>& fault_keys() {
       choice("direction", &f::direction, {"tx", "rx", "request", "ack"}),
       text("verb", &f::verb, "the name of a verbs call, or create, destroy, query, any"),
       choice("error", &f::error, words_of(verbs::soft::errno_words())),
+      choice("resource", &f::resource, exhaustible_resources()),
       flag("quiet", &f::is_quiet),
       flag("hard", &f::is_hard),
   };

@@ -4,6 +4,7 @@
 
 #include "bootstrap/limits.hpp"
 #include "drill/format/keys.hpp"
+#include "verbs/soft/layout.hpp"
 
 #include <regex>
 
@@ -102,6 +103,7 @@ const key_table<device_group>& device_keys() {
     t.push_back(of_nic(whole("bond_members", &nic::bond_members, 1, verbs::soft::greatest_bond)));
     t.push_back(of_nic(us("latency_us", &nic::latency, 0, longest_link_us)));
     t.push_back(of_nic(mtu("mtu", &nic::mtu)));
+    t.push_back(of_nic(whole("ports", &nic::ports, 1, verbs::soft::layout::max_ports)));
     t.push_back({"link_layer", link_layers, [](const value& v, device_group& into) {
                    const auto layer = v.node().is_string()
                                           ? verbs::soft::parse_link_layer(v.node().get<std::string>())

@@ -15,6 +15,9 @@ options options_of(const host_wishes& w, const host_spec& h, const std::shared_p
   o.soft.fabric = w.fabric;
   o.soft.host = h.name;
   o.soft.nics = std::make_shared<const std::vector<verbs::soft::device_options>>(h.nics());
+  if (const auto ports = h.ports(); ports.size() > h.nics().size()) // without names, port 1 of each
+    for (const auto& port : ports)
+      o.devices.push_back(port.name);
   o.listen = w.listen;
   o.qps_per_endpoint = c.qps_per_endpoint;
   o.send_queue_depth = c.send_queue_depth;

@@ -6,9 +6,11 @@
 #include "drill/descriptors.hpp"
 #include "drill/format/read.hpp"
 #include "drill/real/errand_thread.hpp"
+#include "drill/real/forked_children.hpp"
 #include "drill/real/host_options.hpp"
 #include "drill/real/host_outbox.hpp"
 #include "drill/real/line_socket.hpp"
+#include "drill/real/stop_signals.hpp"
 #include "transport/transport.hpp"
 #include "verbs/soft/fabric.hpp"
 
@@ -105,7 +107,10 @@ private:
   static void look_for_changes(std::uint64_t number, const known_batch& b, json& into);
   void forget_old_batches();
   void changed(const json& order);
+  void fork_child(const json& order);
 
+  int socket_ = -1;
+  forked_children children_;
   std::shared_ptr<host_outbox> out_;
   std::unique_ptr<transport> transport_;
   std::mutex mutex_; ///< of the maps
@@ -124,6 +129,7 @@ bool host_role::open(const host_wishes& w, const host_spec& h) {
     return false;
   }
   transport_ = std::move(*made);
+  socket_ = w.socket;
   out_->say({{"ready", transport_->address()}});
   return true;
 }
@@ -308,6 +314,8 @@ bool host_role::obey(const json& order) {
     errands_.add([this, order] { revoke(order); });
   else if (what == "connect")
     aside(order, &host_role::connect);
+  else if (what == "fork")
+    errands_.add([this, order] { fork_child(order); });
   else if (what == "churn")
     errands_.add([this, order] { churn(order); });
   else if (what == "snapshot")
@@ -315,11 +323,19 @@ bool host_role::obey(const json& order) {
   return what != "stop";
 }
 
+void host_role::fork_child(const json& order) {
+  const auto wrong =
+      children_.fork(*transport_, socket_, base::duration{order.at("lives_ns").get<std::int64_t>()});
+  wrong.empty() ? answer(order) : refuse(order, wrong);
+}
+
 std::vector<std::string> host_role::close() {
   join();
+  auto left = children_.reap();
   const auto report = transport_->shutdown(shutdown_patience);
   transport_.reset();
-  return report.quarantined;
+  left.insert(left.end(), report.quarantined.begin(), report.quarantined.end());
+  return left;
 }
 
 class log_to_conductor {
@@ -336,6 +352,7 @@ public:
 } // namespace
 
 int run_host(const host_wishes& w) {
+  stop_signals signals; // before any thread
   line_socket in(w.socket);
   const auto out = std::make_shared<host_outbox>(in.fd());
   const log_to_conductor log(*out);
@@ -350,9 +367,13 @@ int run_host(const host_wishes& w) {
   if (!role.open(w, *self))
     return 1;
   for (bool is_over = false; !is_over;) {
-    pollfd p{in.fd(), POLLIN, 0};
-    if (::poll(&p, 1, -1) < 0)
+    pollfd p[]{{in.fd(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
+    if (::poll(p, 2, -1) < 0)
       continue;
+    if (signals.came()) {
+      out->say({{"stopped", role.close()}});
+      return 0;
+    }
     for (const auto& order : in.receive(is_over))
       if (!role.obey(order)) {
         const auto left = role.close();

@@ -114,6 +114,18 @@ void real_flow::connect() {
                    });
 }
 
+void real_flow::host_stopping(const real_host& which) {
+  if ((&which != where_.from && &which != where_.to) || state_ == state::idle)
+    return;
+  ++life_;
+  state_ = state::preparing;
+}
+
+std::size_t real_flow::accepted_open() const {
+  return static_cast<std::size_t>(
+      std::count_if(open_.begin(), open_.end(), [](const auto& b) { return b.second.is_accepted; }));
+}
+
 void real_flow::host_killed(const real_host& which) {
   if (&which != where_.from && &which != where_.to)
     return;
@@ -263,6 +275,7 @@ bool real_flow::submit_one() {
                        last_error_ = answer.at("error").template get<std::string>();
                        return refused(number);
                      }
+                     found->second.is_accepted = true;
                      // Its deadline runs from its process's submit, which may be a little later.
                      const base::time_point at{
                          base::duration{answer.at("at_ns").template get<std::int64_t>()}};

@@ -48,6 +48,10 @@ public:
   bool owns(std::uint64_t batch) const;
 
   void batch_ended(std::uint64_t batch, base::time_point at, const nlohmann::json& results);
+  /// It submits nothing more, and hears the end of what is open.
+  void host_stopping(const real_host& which);
+  /// Batches that its process has taken and not ended.
+  std::size_t accepted_open() const;
   void host_killed(const real_host& which);
   void host_restarted(const real_host& which);
   /// The remote memory is deregistered, or registered again when as often as that was called for.
@@ -71,6 +75,7 @@ private:
     std::vector<item> items;
     std::uint64_t remote_life = 0;
     base::time_point submitted;
+    bool is_accepted = false; ///< its process has said so
   };
 
   base::duration scenario_time(base::time_point t) const { return t - *where_.zero; }

@@ -15,6 +15,8 @@ namespace actor_rdma::drill {
 namespace {
 
 constexpr auto kill_patience = std::chrono::seconds{5};
+/// A shutdown has 8 s of its own.
+constexpr auto stop_patience = std::chrono::seconds{12};
 
 base::time_point time_of(const nlohmann::json& ns) {
   return base::time_point{base::duration{ns.get<std::int64_t>()}};
@@ -102,6 +104,32 @@ void real_host::kill() {
     if (what.contains("event") || what.contains("ended") || what.contains("log"))
       hear(what);
   leave();
+}
+
+std::string real_host::terminate(std::vector<std::string>& left) {
+  process_->signal(SIGTERM);
+  is_ready_ = false;
+  bool has_told = false;
+  const auto listen = [&] {
+    bool is_over = false;
+    for (const auto& what : process_->socket().receive(is_over))
+      if (what.contains("stopped")) {
+        left = what.at("stopped").get<std::vector<std::string>>();
+        has_told = true;
+      } else if (!what.contains("ready") && !what.contains("failed")) {
+        hear(what);
+      }
+  };
+  const auto until = base::mono_clock::now() + stop_patience;
+  std::optional<std::string> end;
+  while (!end && base::mono_clock::now() < until) {
+    listen(); // or it could not say what it has to
+    end = process_->ended(std::chrono::milliseconds{1});
+  }
+  listen();
+  const bool is_well = end && process_->ended_well() && has_told;
+  leave();
+  return is_well ? std::string{} : end.value_or("it did not end in time");
 }
 
 void real_host::freeze(bool on) {

@@ -33,6 +33,9 @@ public:
   /// later ones get the same.
   base::expected<void> start(const std::string& file, const std::string& fabric, std::vector<int> memory);
   void kill();
+  /// SIGTERM, and waits for its end. What is wrong with that, if anything; else `left` is what it could not
+  /// release.
+  std::string terminate(std::vector<std::string>& left);
   void freeze(bool on);
   /// Its process is there and answers, or would if it were not stopped.
   bool is_alive() const noexcept { return is_ready_; }

@@ -35,6 +35,17 @@ real_play::real_play(const scenario& what, std::uint64_t seed, const run_wishes&
     active_qps_[h.name()].clear();
     each_flow([&](real_flow& f) { f.host_killed(h); });
   };
+  stage_.stopping = [this](const real_host& h) { each_flow([&](real_flow& f) { f.host_stopping(h); }); };
+  stage_.stopped = [this](const real_host& h, const std::vector<std::string>& left) {
+    each_flow([&](const real_flow& f) {
+      if (f.spec().from == h.name())
+        facts_.counters.push_back(
+            {"batches of " + f.spec().name + " that " + h.name() + " left open when it stopped", 0,
+             f.accepted_open()});
+    });
+    for (const auto& one : left)
+      facts_.counters.push_back({"could not be released on " + h.name() + ": " + one, 0, 1});
+  };
   stage_.revoked = [this](const std::string& traffic, bool on) -> stage::done {
     for (auto& f : flows_)
       if (f.spec().name == traffic)

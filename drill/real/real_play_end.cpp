@@ -39,7 +39,6 @@ void real_play::watch_rails() {
 }
 
 void real_play::look_at_rails() {
-  bool all = true;
   for (const auto& d : stage_.fabric().devices())
     for (auto& r : rails_)
       if (!r.carried && r.from == d.name) {
@@ -47,9 +46,10 @@ void real_play::look_at_rails() {
         r.sent_at_fault = std::min(r.sent_at_fault, d.bytes_sent);
         if (d.bytes_sent >= r.sent_at_fault + carried_bytes)
           r.carried = loop_.now();
-        else
-          all = false;
       }
+  // A process that is just starting has no devices yet, and its rails are looked at all the same.
+  const bool all =
+      std::all_of(rails_.begin(), rails_.end(), [](const rail& r) { return r.carried.has_value(); });
   const bool give_up_looking = facts_.converge_until.count() != 0 && now() > facts_.converge_until;
   if (!all && !give_up_looking)
     loop_.at(loop_.now() + rail_poll, [this, since = facts_.faults.size()] {

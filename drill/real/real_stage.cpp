@@ -3,9 +3,11 @@
 #include "drill/real/real_stage.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace actor_rdma::drill {
@@ -191,6 +193,39 @@ stage::done real_stage::kill_host(const std::string& name) {
     if (p.second == name)
       made->refuse(true);
   killed(h);
+  return {};
+}
+stage::done real_stage::stop_host(const std::string& name) {
+  auto& h = host(name);
+  if (!h.is_alive())
+    return not_now(name + " is dead already");
+  stopping(h);
+  std::vector<std::string> left;
+  if (const auto wrong = h.terminate(left); !wrong.empty())
+    return not_now(name + " was told to stop: " + wrong);
+  stopped(h, left);
+  for (const auto& [p, made] : proxies_)
+    if (p.second == name)
+      made->refuse(true);
+  killed(h);
+  return {};
+}
+stage::done real_stage::fork_host(const std::string& name, base::duration lives) {
+  auto& h = host(name);
+  if (!h.is_there())
+    return not_now(name + " is dead");
+  h.ask({{"do", "fork"}, {"lives_ns", lives.count()}}, [](const auto&) {});
+  return {};
+}
+/// Of the process that is there now. Another one in its place meets the rules alone.
+stage::done real_stage::limit_descriptors(const std::string& name, bool on) {
+  const auto pid = host(name).process();
+  rlimit limit{};
+  if (pid < 0 || ::prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) != 0)
+    return {};
+  limit.rlim_cur = on ? 0 : limit.rlim_max;
+  if (::prlimit(pid, RLIMIT_NOFILE, &limit, nullptr) != 0)
+    return base::fail(base::reason::permission, "drill", "prlimit of " + name, errno);
   return {};
 }
 stage::done real_stage::restart_host(const std::string& name) {

@@ -42,6 +42,9 @@ public:
   done next_messages(const bootstrap::message_fault& what) override;
   done kill_host(const std::string& host) override;
   done restart_host(const std::string& host) override;
+  done stop_host(const std::string& host) override;
+  done fork_host(const std::string& host, base::duration lives) override;
+  done limit_descriptors(const std::string& host, bool on) override;
   done freeze_host(const std::string& host, bool on) override;
   done churn_memory(const std::string& host) override;
 
@@ -52,6 +55,9 @@ public:
   real_host& host(const std::string& name) const { return *hosts_.at(name); }
 
   std::function<void(const real_host&)> killed;
+  /// It was told to stop; and it has stopped, with what it could not release.
+  std::function<void(const real_host&)> stopping;
+  std::function<void(const real_host&, const std::vector<std::string>& left)> stopped;
   std::function<done(const std::string& traffic, bool on)> revoked;
 
 private:

@@ -44,6 +44,17 @@ std::vector<std::string> refuse_in_real_time(const scenario& what) {
   return wrong;
 }
 
+std::vector<std::string> refuse_in_virtual_time(const scenario& what) {
+  std::vector<std::string> wrong;
+  for (std::size_t i = 0; i < what.faults.size(); ++i)
+    if (what.faults[i].kind == "host_fork")
+      wrong.push_back(
+          fmt::format("faults[{}].kind: host_fork is accepted with --real only: in virtual time all hosts "
+                      "are one process, which does not fork",
+                      i));
+  return wrong;
+}
+
 const std::vector<std::string>& not_checked_in_real_time() {
   static const std::vector<std::string> all{"isolation", "progress"};
   return all;

@@ -11,6 +11,8 @@ namespace actor_rdma::drill {
 
 /// Complaints with their places, "faults[2].kind: ..."; empty: it can be played.
 std::vector<std::string> refuse_in_real_time(const scenario& what);
+/// The other way round: what needs processes of its own.
+std::vector<std::string> refuse_in_virtual_time(const scenario& what);
 /// Names of invariants that only virtual time can tell.
 const std::vector<std::string>& not_checked_in_real_time();
 /// The scenario with the slack that its invariants have in real time: see docs/scenarios.md.

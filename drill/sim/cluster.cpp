@@ -107,9 +107,18 @@ base::expected<void> machine::build(const std::string& address) {
     return base::fail(devices.error());
   auto probe = std::make_shared<actors::probe_page>();
   probe->incarnation = p.self;
-  for (std::size_t i = 0; i < devices->size(); ++i) {
-    auto open = actors::open_device::open(verbs_, (*devices)[i], probe, i,
-                                          devices->size() + actors::late_devices, how_.cq_entries);
+  std::vector<std::pair<ibv_device*, std::uint8_t>> ports;
+  for (auto* const device : *devices)
+    for (const auto& nic : how_.nics)
+      for (std::uint32_t port = 1; nic.name == verbs_.get_device_name(device) && port <= nic.ports; ++port)
+        ports.emplace_back(device, static_cast<std::uint8_t>(port));
+  if (std::any_of(how_.nics.begin(), how_.nics.end(), [](const auto& nic) { return nic.ports > 1; }))
+    for (const auto& nic : how_.nics) // without names, port 1 of each
+      for (std::uint32_t port = 1; port <= nic.ports; ++port)
+        p.config.only_devices.push_back(verbs::soft::port_name(nic.name, port));
+  for (const auto& [device, port] : ports) {
+    auto open = actors::open_device::open(verbs_, device, probe, p.devices.size(),
+                                          ports.size() + actors::late_devices, how_.cq_entries, port);
     if (!open)
       return base::fail(open.error());
     p.devices.push_back(std::move(*open));
@@ -145,6 +154,16 @@ void machine::kill() {
   }
   host_.reset();
   blocks_.clear();
+}
+
+void machine::begin_stop(const std::string& cause,
+                         std::function<void(const std::vector<std::string>&)> done) {
+  engine_->stop(cause, [this, done = std::move(done), life = life_](const std::vector<std::string>& left) {
+    in_.world_->at(in_.now(), [this, done, life, left] { // not from inside a job of the lane
+      if (is_alive() && life == life_)
+        done(left);
+    });
+  });
 }
 
 base::expected<void> machine::restart() {

@@ -58,6 +58,9 @@ public:
 
   /// The process is gone at once, as by SIGKILL: actors, QPs and memory go without a word, links are reset.
   void kill();
+  /// Ends in good order while the world goes on; `done` once with what is left, or never if it is killed
+  /// first.
+  void begin_stop(const std::string& cause, std::function<void(const std::vector<std::string>&)> done);
   /// A killed node again, as another process at the same address. Errors: as those of start().
   base::expected<void> restart();
   /// SIGSTOP and SIGCONT. The devices go on.

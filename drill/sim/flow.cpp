@@ -90,6 +90,13 @@ void flow::connect() {
   });
 }
 
+void flow::host_stopping(const sim::machine& which) {
+  if ((&which != where_.from && &which != where_.to) || state_ == state::idle)
+    return;
+  ++life_;
+  state_ = state::preparing;
+}
+
 void flow::host_killed(const sim::machine& which) {
   if (&which != where_.from && &which != where_.to)
     return;

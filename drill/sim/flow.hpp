@@ -47,6 +47,8 @@ public:
   void batch_ended(const std::shared_ptr<actors::batch_state>& batch);
   /// A program took this from its inbox; nothing happens if it is not of this traffic.
   void notice_taken(const sim::machine& by, const received_notice& what);
+  /// It submits nothing more, and hears the end of what is open.
+  void host_stopping(const sim::machine& which);
   void host_killed(const sim::machine& which);
   /// The remote memory is deregistered, or registered again when as often as that was called for.
   void revoke(bool on);

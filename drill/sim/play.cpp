@@ -74,6 +74,16 @@ play::play(const scenario& what, std::uint64_t seed, const run_wishes& wishes, r
     active_qps_[m.name()].clear();
     each_flow(&flow::host_killed, m);
   };
+  stage_.stopping = [each_flow](const sim::machine& m) { each_flow(&flow::host_stopping, m); };
+  stage_.stopped = [this](const sim::machine& m, const std::vector<std::string>& left) {
+    for (const auto* flows : {&flows_, &after_flows_})
+      for (const auto& f : *flows)
+        if (&f.from() == &m && f.has_open())
+          facts_.counters.push_back(
+              {"batches of " + f.spec().name + " that " + m.name() + " left open when it stopped", 0, 1});
+    for (const auto& one : left)
+      facts_.counters.push_back({"could not be released on " + m.name() + ": " + one, 0, 1});
+  };
   stage_.revoked = [this](const std::string& traffic, bool on) -> stage::done {
     for (auto& f : flows_)
       if (f.spec().name == traffic)

@@ -109,7 +109,7 @@ bool play::come_to_rest() {
   const auto jobs = cluster.world().steps() - steps;
   std::uint64_t parts = 0;
   for (const auto& h : what_.hosts)
-    parts += 1 + h.nics().size();
+    parts += 1 + h.ports().size();
   if (whole && jobs > parts * idle_jobs_each)
     facts_.progress.push_back({now(), fmt::format("{} jobs in {} ms with nothing to do; {} are plenty", jobs,
                                                   idle_time / 1ms, parts * idle_jobs_each)});

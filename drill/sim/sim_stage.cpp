@@ -111,6 +111,28 @@ stage::done sim_stage::restart_host(const std::string& name) {
     restarted(m);
   return {};
 }
+stage::done sim_stage::stop_host(const std::string& name) {
+  auto& m = host(name);
+  if (!m.is_alive())
+    return base::fail(base::reason::invalid_argument, "drill", name + " is dead already");
+  if (stopping)
+    stopping(m);
+  m.begin_stop("it was told to stop", [this, &m](const std::vector<std::string>& left) {
+    if (stopped)
+      stopped(m, left);
+    if (killed)
+      killed(m);
+    m.kill();
+  });
+  return {};
+}
+stage::done sim_stage::fork_host(const std::string&, base::duration) {
+  return base::fail(base::reason::unsupported, "drill",
+                    "in virtual time all hosts are one process, and nobody forks: play it with --real");
+}
+stage::done sim_stage::limit_descriptors(const std::string&, bool) {
+  return {};
+}
 stage::done sim_stage::freeze_host(const std::string& name, bool on) {
   auto& m = host(name);
   if (!m.is_alive() || m.is_frozen() == on)

@@ -27,6 +27,9 @@ public:
   done next_messages(const bootstrap::message_fault& what) override;
   done kill_host(const std::string& host) override;
   done restart_host(const std::string& host) override;
+  done stop_host(const std::string& host) override;
+  done fork_host(const std::string& host, base::duration lives) override;
+  done limit_descriptors(const std::string& host, bool on) override;
   done freeze_host(const std::string& host, bool on) override;
   done churn_memory(const std::string& host) override;
 
@@ -41,6 +44,9 @@ public:
   base::duration frozen_after(const std::string& host, base::time_point since) const;
 
   std::function<void(const sim::machine&)> killed;
+  /// It was told to stop; and it has stopped, with what it could not release, a moment before it is gone.
+  std::function<void(const sim::machine&)> stopping;
+  std::function<void(const sim::machine&, const std::vector<std::string>& left)> stopped;
   std::function<void(const sim::machine&)> restarted;
   std::function<done(const std::string& traffic, bool on)> revoked;
 

@@ -114,6 +114,13 @@ TEST_CASE(
   CHECK(j["void_faults"] == expected);
 }
 
+TEST_CASE("a process forks, has no descriptors left and is told to stop, and everything ends as it should") {
+  child run(drill("processes"));
+  REQUIRE(run.wait(patience));
+  INFO(run.output());
+  CHECK(*run.wait(0s) == 0);
+}
+
 TEST_CASE("a late byte is seen in real time too, and told with exit status 3") {
   child run(drill("no-fence"));
   REQUIRE(run.wait(patience));

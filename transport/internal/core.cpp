@@ -3,6 +3,7 @@
 #include "transport/internal/core.hpp"
 
 #include "actors/lane_scheduler.hpp"
+#include "actors/port_name.hpp"
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "bootstrap/limits.hpp"
@@ -34,7 +35,8 @@ actors::settings settings_of(const options& o) {
   s.port_poll = o.port_poll;
   s.device_poll = o.device_poll;
   s.only_devices = o.devices;
-  s.spare_devices = o.spare_devices;
+  for (const auto& name : o.spare_devices)
+    s.spare_devices.push_back(actors::parse_port_name(name).text());
   s.rebuild_backoff_max = o.rebuild_backoff_max;
   s.reach_retry = o.reach_retry;
   s.reach_retry_max = o.reach_retry_max;
@@ -84,18 +86,26 @@ base::expected<std::vector<actors::open_device>> core::open_devices() {
   auto list = table_->list_devices();
   if (!list)
     return base::fail(list.error());
-  std::vector<ibv_device*> chosen;
+  std::vector<std::pair<ibv_device*, std::uint8_t>> chosen; // and a port of it
   std::string names;
   for (auto* d : *list) {
     const std::string name = table_->get_device_name(d);
     names += (names.empty() ? "" : ", ") + name;
-    if (opts_.devices.empty() || std::count(opts_.devices.begin(), opts_.devices.end(), name) > 0)
-      chosen.push_back(d);
+    auto ports = actors::wanted_ports(name, opts_.devices);
+    if (opts_.devices.empty()) // port 1, and what is named as a spare
+      for (const auto port : opts_.spare_devices.empty() ? std::vector<std::uint8_t>{}
+                                                         : actors::wanted_ports(name, opts_.spare_devices))
+        if (port != 1)
+          ports.push_back(port);
+    for (const auto port : ports)
+      chosen.emplace_back(d, port);
   }
   for (const auto* wishes : {&opts_.devices, &opts_.spare_devices})
     for (const auto& wanted : *wishes)
       if (std::none_of(list->begin(), list->end(),
-                       [&](auto* d) { return wanted == table_->get_device_name(d); }))
+                       [&, device = actors::parse_port_name(wanted).device](auto* d) {
+                         return device == table_->get_device_name(d);
+                       }))
         return base::fail(base::reason::not_found, "transport",
                           fmt::format("there is no device {}, there are: {}", wanted, names));
   if (chosen.empty())
@@ -108,8 +118,9 @@ base::expected<std::vector<actors::open_device>> core::open_devices() {
   probe->incarnation = self_;
   std::vector<actors::open_device> open;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    auto d = actors::open_device::open(*table_, chosen[i], probe, i, chosen.size() + actors::late_devices,
-                                       opts_.cq_entries);
+    auto d =
+        actors::open_device::open(*table_, chosen[i].first, probe, i, chosen.size() + actors::late_devices,
+                                  opts_.cq_entries, chosen[i].second);
     if (!d)
       return base::fail(d.error());
     open.push_back(std::move(*d));

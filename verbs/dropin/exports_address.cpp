@@ -29,13 +29,14 @@ public:
 
 /// 0 or errno.
 int check(ibv_context* context, const ibv_ah_attr& attributes) {
-  return soft::check_address_handle(soft::soft_context::of(context).device().entry(), attributes);
+  const auto* const port = soft::soft_context::of(context).device().port_entry(attributes.port_num);
+  return port == nullptr ? EINVAL : soft::check_address_handle(*port, attributes);
 }
 
 /// Index of one of our own addresses, or -1.
-int index_of_gid(ibv_context* context, const ibv_gid& gid) {
+int index_of_gid(ibv_context* context, std::uint8_t number, const ibv_gid& gid) {
   ibv_port_attr port{};
-  if (verbs_get_ctx(context)->query_port(context, 1, &port, sizeof port) != 0)
+  if (verbs_get_ctx(context)->query_port(context, number, &port, sizeof port) != 0)
     return -1;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(port.gid_tbl_len); ++i) {
     ibv_gid_entry entry{};
@@ -73,7 +74,7 @@ int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv
   out->port_num = port;
   if ((wc->wc_flags & IBV_WC_GRH) == 0)
     return 0;
-  const int index = index_of_gid(context, grh->dgid);
+  const int index = index_of_gid(context, port, grh->dgid);
   if (index < 0) {
     errno = EINVAL;
     return -1;

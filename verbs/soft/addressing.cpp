@@ -195,6 +195,10 @@ std::optional<ibv_gid> parse_gid(const std::string& text) {
   return std::nullopt;
 }
 
+std::string port_name(const std::string& device, std::uint32_t port) {
+  return port == 1 ? device : device + ':' + std::to_string(port);
+}
+
 std::string to_text(const ibv_gid& gid) {
   char text[INET6_ADDRSTRLEN] = "";
   (void)::inet_ntop(AF_INET6, gid.raw, text, sizeof text);

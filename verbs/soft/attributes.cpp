@@ -61,15 +61,16 @@ int query_device(ibv_context* context, ibv_device_attr* out) {
   a.max_srq_sge = a.max_sge;
   a.max_pkeys = 1;
   a.local_ca_ack_delay = 12;
-  a.phys_port_cnt = 1;
+  a.phys_port_cnt = static_cast<std::uint8_t>(device.ports());
   *out = a;
   return 0;
 }
 
 int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std::size_t size) {
-  if (port != 1)
+  const auto* const found = soft_context::of(context).device().port_entry(port);
+  if (found == nullptr)
     return EINVAL;
-  const auto& entry = soft_context::of(context).device().entry();
+  const auto& entry = *found;
   const bool is_up = entry.link_seq.load(std::memory_order_acquire) % 2 == 0;
   const bool is_ib = is_infiniband(entry);
   ibv_port_attr a{};
@@ -101,21 +102,22 @@ int query_port(ibv_context* context, std::uint8_t port, ibv_port_attr* out, std:
 }
 
 int query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
-  if (port != 1 || index < 0 || static_cast<std::uint32_t>(index) >= layout::gids_per_port) {
+  const auto* const entry = soft_context::of(context).device().port_entry(port);
+  if (entry == nullptr || index < 0 || static_cast<std::uint32_t>(index) >= layout::gids_per_port) {
     errno = EINVAL;
     return -1;
   }
   *out = {}; // an empty place reads as zeros
-  if (const auto row =
-          read_gid(soft_context::of(context).device().entry(), static_cast<std::uint32_t>(index)))
+  if (const auto row = read_gid(*entry, static_cast<std::uint32_t>(index)))
     *out = row->value;
   return 0;
 }
 
 int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, ibv_gid_entry* out) {
-  if (port != 1 || index >= layout::gids_per_port)
+  const auto* const entry = soft_context::of(context).device().port_entry(port);
+  if (entry == nullptr || index >= layout::gids_per_port)
     return EINVAL;
-  const auto row = read_gid(soft_context::of(context).device().entry(), index);
+  const auto row = read_gid(*entry, index);
   if (!row)
     return ENODATA;
   *out = {};
@@ -128,12 +130,13 @@ int query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index, 
 }
 
 bool interface_is_up(ibv_context* context, const ibv_gid_entry& gid) {
-  const auto row = read_gid(soft_context::of(context).device().entry(), gid.gid_index);
+  const auto* const entry = soft_context::of(context).device().port_entry(gid.port_num);
+  const auto row = entry != nullptr ? read_gid(*entry, gid.gid_index) : std::nullopt;
   return row && row->interface_up;
 }
 
-int query_pkey(ibv_context*, std::uint8_t port, int index, std::uint16_t* out) {
-  if (port != 1 || index != 0) {
+int query_pkey(ibv_context* context, std::uint8_t port, int index, std::uint16_t* out) {
+  if (soft_context::of(context).device().port_entry(port) == nullptr || index != 0) {
     errno = EINVAL;
     return -1;
   }

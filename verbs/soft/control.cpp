@@ -153,6 +153,13 @@ base::expected<void> set_lost(runtime& rt, std::string_view device, bool on) {
   const auto index = find_device(rt, device);
   if (!index)
     return base::fail(index.error());
+  const auto& entry = rt.tables().devices[*index];
+  if (entry.port.load(std::memory_order_acquire) != 1)
+    return base::fail(
+        base::reason::invalid_argument, layer,
+        "a device is lost with all of its ports: say " +
+            device_name(
+                rt.tables().devices[entry.first_port.load(std::memory_order_acquire) % layout::max_devices]));
   if (change_loss(rt.tables(), rt.now(), *index, on))
     rt.announce_change();
   return {};
@@ -262,7 +269,8 @@ std::vector<device_state> list_devices(const runtime& rt) {
     s.link_up = d.link_seq.load(std::memory_order_acquire) % 2 == 0;
     const auto hang = d.hang.load(std::memory_order_acquire);
     s.hang = hang != 0;
-    s.lost = d.loss_seq.load(std::memory_order_acquire) % 2 != 0;
+    const auto& first = t.devices[d.first_port.load(std::memory_order_acquire) % layout::max_devices];
+    s.lost = first.loss_seq.load(std::memory_order_acquire) % 2 != 0;
     s.hang_hard = hang == static_cast<std::uint32_t>(hang_mode::hard);
     s.delay = base::duration{d.delay.load(std::memory_order_acquire)};
     s.mode = static_cast<nic_mode>(d.mode.load(std::memory_order_acquire));

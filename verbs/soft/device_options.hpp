@@ -60,6 +60,10 @@ struct gid_row {
 std::optional<ibv_gid> parse_gid(const std::string& text);
 std::string to_text(const ibv_gid& gid);
 
+/// How a port is called in control calls, rules, logs and options: port 1 as its device, port 2 of soft0
+/// "soft0:2".
+std::string port_name(const std::string& device, std::uint32_t port);
+
 /// "ethernet" or "infiniband", as option of programs and files; nothing else is one.
 std::optional<std::uint8_t> parse_link_layer(std::string_view name) noexcept;
 /// "Ethernet" or "InfiniBand", as in sysfs.
@@ -94,7 +98,11 @@ struct device_options {
   std::uint64_t subnet_prefix = default_subnet_prefix; ///< InfiniBand: upper half of its GIDs
   device_limits limits;
   std::vector<gid_row> gids; ///< of the port; empty: a table of its own
-  bool lost = false;         ///< not there at first, see set_lost()
+  /// Each with a wire, a link state, addresses and an MTU of its own; events of all come on the one
+  /// descriptor of a context. Further ports are alike but for their addresses: `lid` and `gids` are of
+  /// port 1. 1 to 8.
+  std::uint32_t ports = 1;
+  bool lost = false; ///< not there at first, see set_lost()
 };
 
 } // namespace actor_rdma::verbs::soft

@@ -43,6 +43,7 @@ inline constexpr std::uint32_t log_capacity = 1U << 14;
 inline constexpr std::uint32_t log_words = 16;
 inline constexpr std::uint32_t max_name = 63;
 inline constexpr std::uint32_t gids_per_port = 16;
+inline constexpr std::uint32_t max_ports = 8; // of one device
 inline constexpr std::uint32_t max_rules = 128;
 inline constexpr std::uint32_t rule_text_words = 31;
 inline constexpr std::uint32_t raised_capacity = 256;
@@ -80,6 +81,8 @@ struct gid_place {
   std::array<std::array<std::atomic<std::uint64_t>, 2>, 2> value;
 };
 
+/// A device with one port; of one with several, one of its ports. What they share is in the first one's
+/// entry: loss, objects, keys.
 struct alignas(64) device_entry {
   std::atomic<std::uint32_t> used;
   std::atomic<std::uint32_t> generation;
@@ -108,7 +111,10 @@ struct alignas(64) device_entry {
   std::atomic<std::uint64_t> stuck_wrs;
   std::atomic<std::uint32_t> open_qps;
   std::atomic<std::uint32_t> open_mrs;
-  std::array<char, max_name + 1> name; // "host/soft0", written before `used`
+  std::atomic<std::uint32_t> port;       // its number, from 1
+  std::atomic<std::uint32_t> first_port; // entry of the device's port 1
+  std::array<char, max_name + 1>
+      name; // "host/soft0", of a further port "host/soft0:2"; written before `used`
   std::array<gid_place, gids_per_port> gids;
 };
 

@@ -52,6 +52,8 @@ std::string check_options(const device_options& options) {
       !(options.host_memory_gbit_s >= min_rate_gbit_s && options.host_memory_gbit_s <= max_rate_gbit_s))
     return fmt::format("host_memory_gbit_s is {} to {}, or 0 for as much as comes, not {}", min_rate_gbit_s,
                        max_rate_gbit_s, options.host_memory_gbit_s);
+  if (options.ports < 1 || options.ports > layout::max_ports)
+    return fmt::format("ports is 1 to {}, not {}", layout::max_ports, options.ports);
   if (!is_mtu(options.mtu))
     return fmt::format("mtu is 256, 512, 1024, 2048 or 4096, not {}", options.mtu);
   if (options.link_layer != IBV_LINK_LAYER_ETHERNET && options.link_layer != IBV_LINK_LAYER_INFINIBAND)

@@ -31,7 +31,7 @@ bool soft_qp::is_still_addressed() const noexcept {
 }
 
 bool soft_qp::is_wire_open() const noexcept {
-  return soft::is_wire_open(context_.rt(), context_.device().index(), slot_index(), peer_);
+  return soft::is_wire_open(context_.rt(), port_index(), slot_index(), peer_);
 }
 
 std::span<const ibv_sge> soft_qp::local_memory(std::uint64_t wr, ibv_sge& inline_sge) noexcept {
@@ -167,8 +167,7 @@ std::shared_ptr<packet> soft_qp::make_packet(std::uint64_t wr, bool is_tracked) 
   if (check_local(wr) != IBV_WC_SUCCESS)
     return nullptr; // it fails here, when its turn comes
   const packet_origin from{is_tracked ? weak_from_this() : std::weak_ptr<soft_qp>{}, wr,
-                           qp_generation(entry().word.load(std::memory_order_relaxed)),
-                           context_.device().index(), qp_num};
+                           qp_generation(entry().word.load(std::memory_order_relaxed)), port_index(), qp_num};
   auto p = std::make_shared<packet>(rt, from, peer_, request_of(slot),
                                     logged_work{slot.wr_id, slot.remote_addr, slot.length});
   if (slot.takes_receive)

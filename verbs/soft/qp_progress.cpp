@@ -128,7 +128,7 @@ void soft_qp::place_on_wire(std::uint64_t wr, nanos now) {
     is_late = delay != 0 || (slot.is_read && peer.delay.load(std::memory_order_relaxed) != 0);
     if (is_paced(own)) {
       const auto latency = own.latency.load(std::memory_order_relaxed);
-      const auto here = end_of(t, context_.device().index(), slot_index(), now);
+      const auto here = end_of(t, port_index(), slot_index(), now);
       const auto there = end_of(t, peer_.device, peer_.qp_index, now);
       if (slot.is_read && is_late) { // the answer has a journey of its own
         slot.land_at = now + latency;

@@ -16,10 +16,10 @@
 namespace actor_rdma::verbs::soft {
 
 soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& init, std::uint32_t index)
-    : extended_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)}, recv_cq_{soft_cq::of(
-                                                                                            init.recv_cq)},
-      index_{index}, init_{init}, rules_{owner.rt().rules(), owner.rt().tables(), owner.device().index(),
-                                         entry().qpn.load(std::memory_order_relaxed)},
+    : extended_qp{}, context_{owner}, pd_{domain}, send_cq_{soft_cq::of(init.send_cq)},
+      recv_cq_{soft_cq::of(init.recv_cq)}, index_{index}, port_{&owner.device().entry()}, init_{init},
+      rules_{owner.rt().rules(), owner.rt().tables(), owner.device().index(),
+             entry().qpn.load(std::memory_order_relaxed)},
       srq_{init.srq == nullptr ? nullptr : &soft_srq::of(init.srq)}, own_receives_{owner.rt()},
       garbage_{owner.rt().random()}, receive_rules_{rules_}, receive_garbage_{garbage_()} {
   context = &owner.context;
@@ -51,8 +51,8 @@ soft_qp::soft_qp(soft_context& owner, soft_pd& domain, const ibv_qp_init_attr& i
     e.receive_queue.store(srq_->receives().unit(), std::memory_order_relaxed);
   const auto generation = qp_generation(e.word.load(std::memory_order_relaxed));
   e.word.store(qp_word(generation, IBV_QPS_RESET), std::memory_order_seq_cst);
-  device().open_qps.fetch_add(1, std::memory_order_relaxed);
-  write_log(owner.rt().tables(), owner.rt().now(), log_kind::qp_created, device(), qp_num);
+  owner.device().entry().open_qps.fetch_add(1, std::memory_order_relaxed);
+  write_log(owner.rt().tables(), owner.rt().now(), log_kind::qp_created, owner.device().entry(), qp_num);
 }
 
 soft_qp::~soft_qp() {
@@ -62,6 +62,10 @@ soft_qp::~soft_qp() {
 
 // -- states
 // ---------------------------------------------------------------------------------------------------------
+
+std::uint32_t soft_qp::port_index() const noexcept {
+  return static_cast<std::uint32_t>(port_ - context_.rt().tables().devices.data());
+}
 
 bool soft_qp::change_state(ibv_qp_state to) noexcept {
   auto word = entry().word.load(std::memory_order_seq_cst);
@@ -134,7 +138,8 @@ int soft_qp::modify(const ibv_qp_attr& wanted, int mask) {
 
 int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
   auto& e = entry();
-  if ((mask & IBV_QP_PORT) != 0 && wanted.port_num != 1)
+  auto* const port = (mask & IBV_QP_PORT) != 0 ? context_.device().port_entry(wanted.port_num) : port_;
+  if (port == nullptr)
     return EINVAL;
   if ((mask & IBV_QP_PKEY_INDEX) != 0 && wanted.pkey_index != 0)
     return EINVAL;
@@ -166,7 +171,7 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     return ENOMEM;
   if ((mask & IBV_QP_AV) != 0) {
     const auto& av = wanted.ah_attr;
-    way_ = route_of(context_.rt().tables(), context_.device().index(), av);
+    way_ = route_of(context_.rt().tables(), port_index(), av);
     // An address where nobody is does not fail here: on a real fabric neither.
     e.dest_path.store(path_to(context_.rt().tables(), way_), std::memory_order_relaxed);
     attributes_.ah_attr = av;
@@ -199,6 +204,13 @@ int soft_qp::apply(const ibv_qp_attr& wanted, int mask) {
     e.rnr_timer.store(attributes_.min_rnr_timer = wanted.min_rnr_timer, std::memory_order_relaxed);
   if ((mask & IBV_QP_PORT) != 0)
     attributes_.port_num = wanted.port_num;
+  if (port != port_) { // nothing was ever posted or received
+    port_ = port;
+    e.device.store(port_index(), std::memory_order_relaxed);
+    rules_.is_of(port_index());
+    receive_rules_.is_of(port_index());
+    join_bond(context_.rt().tables(), port_index(), slot_index());
+  }
   return 0;
 }
 
@@ -261,8 +273,8 @@ int soft_qp::retire(bool forced) {
   own_receives_.close();
   if (srq_ != nullptr)
     srq_->users.fetch_sub(1);
-  write_log(rt.tables(), rt.now(), log_kind::qp_destroyed, device(), qp_num);
-  device().open_qps.fetch_sub(1, std::memory_order_relaxed);
+  write_log(rt.tables(), rt.now(), log_kind::qp_destroyed, context_.device().entry(), qp_num);
+  context_.device().entry().open_qps.fetch_sub(1, std::memory_order_relaxed);
   context_.device().allowances().qps.give(1);
   give_back_reads();
   release_queue_pair(rt.tables(), index_);

@@ -172,9 +172,10 @@ private:
   // queue_pair.cpp
   [[nodiscard]] int apply(const ibv_qp_attr& wanted, int mask);
   bool change_state(ibv_qp_state to) noexcept;
+  [[nodiscard]] std::uint32_t port_index() const noexcept; ///< in the device table
   void give_back_reads() noexcept;
   [[nodiscard]] layout::qp_entry& entry() const noexcept { return context_.rt().tables().qps[index_]; }
-  [[nodiscard]] layout::device_entry& device() const noexcept { return context_.device().entry(); }
+  [[nodiscard]] layout::device_entry& device() const noexcept { return *port_; }
   [[nodiscard]] ibv_qp_state current_state() const noexcept { return ibv_qp::state; }
 
   soft_context& context_;
@@ -182,6 +183,7 @@ private:
   soft_cq& send_cq_;
   soft_cq& recv_cq_;
   const std::uint32_t index_;
+  layout::device_entry* port_; // that INIT named, the device's first one before that
   ibv_qp_init_attr init_;
 
   std::mutex mutex_; // everything below
@@ -229,7 +231,6 @@ private:
   bool leaves_completions_ = false;
   qp_rules rules_;
   bool is_scheduled_ = false;
-
   soft_srq* const srq_; // instead of own_receives_
   receive_queue own_receives_;
   bool receives_ended_ = false; // all were flushed
@@ -243,7 +244,6 @@ private:
   // Guarded by the lock of recv_cq_ instead.
   qp_rules receive_rules_;
   base::rng receive_garbage_;
-
   event_ledger async_events_;
 };
 

@@ -62,11 +62,13 @@ base::expected<void> set_up_port(layout::tables& t, std::uint32_t index, const d
   for (std::uint32_t i = 0; i < layout::gids_per_port; ++i)
     write_gid(entry, i, std::nullopt);
   const auto usual = is_ib ? default_infiniband_gids(index, options.subnet_prefix) : default_gid_table(index);
-  for (const auto& row : options.gids.empty() ? usual : options.gids)
+  const bool has_usual = options.gids.empty() || entry.port.load(std::memory_order_relaxed) != 1;
+  for (const auto& row : has_usual ? usual : options.gids)
     write_gid(entry, row.index, row);
   if (!is_ib)
     return {};
-  const auto lid = options.lid != 0 ? std::optional{options.lid} : choose_lid(t, index);
+  const auto wanted = entry.port.load(std::memory_order_relaxed) == 1 ? options.lid : std::uint16_t{0};
+  const auto lid = wanted != 0 ? std::optional{wanted} : choose_lid(t, index);
   if (!lid || !is_free_lid(t, index, *lid))
     return base::fail(base::reason::busy, "soft NIC",
                       device_name(entry) + ": another port of its subnet has LID " +
@@ -75,12 +77,37 @@ base::expected<void> set_up_port(layout::tables& t, std::uint32_t index, const d
   return {};
 }
 
+/// Its entry, in use. The caller holds the segment's lock.
+base::expected<std::uint32_t> add_port(runtime& rt, const std::string& host, const std::string& device,
+                                       std::uint32_t number, std::optional<std::uint32_t> first,
+                                       const device_options& options) {
+  auto& t = rt.tables();
+  const auto index = claim_device(t, rt.process_index(), port_name(device, number));
+  if (!index)
+    return base::fail(base::reason::resource, "soft NIC", "the fabric has no room for another device");
+  auto& entry = t.devices[*index];
+  entry.port.store(number, std::memory_order_relaxed);
+  entry.first_port.store(first.value_or(*index), std::memory_order_relaxed);
+  entry.mode.store(static_cast<std::uint32_t>(options.mode), std::memory_order_relaxed);
+  entry.latency.store(options.latency.count(), std::memory_order_relaxed);
+  entry.mtu.store(options.mtu, std::memory_order_relaxed);
+  if (auto done = set_up_wires(t, *index, host, options); !done)
+    return base::fail(done.error());
+  if (auto done = set_up_port(t, *index, options); !done)
+    return base::fail(done.error());
+  if (options.lost && !first)
+    entry.loss_seq.store(1, std::memory_order_relaxed);
+  entry.used.store(1, std::memory_order_release);
+  return *index;
+}
+
 } // namespace
 
 base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, const std::string& host,
                                                                  const device_options& options) {
   const auto name = host + '/' + options.name;
-  if (options.name.empty() || options.name.find('/') != std::string::npos || name.size() > layout::max_name)
+  if (options.name.empty() || options.name.find_first_of("/:") != std::string::npos ||
+      name.size() + 2 > layout::max_name) // and the number of a port
     return base::fail(base::reason::invalid_argument, "soft NIC", "a device cannot be named \"" + name + '"');
   if (!(options.rate_gbit_s >= min_rate_gbit_s && options.rate_gbit_s <= max_rate_gbit_s) ||
       options.latency.count() < 0)
@@ -92,27 +119,26 @@ base::expected<std::unique_ptr<soft_device>> soft_device::create(runtime& rt, co
   for (const auto& other : t.devices)
     if (other.used.load(std::memory_order_acquire) != 0 && name == device_name(other))
       return base::fail(base::reason::busy, "soft NIC", "the fabric has a device " + name + " already");
-  const auto index = claim_device(t, rt.process_index(), name);
-  if (!index)
-    return base::fail(base::reason::resource, "soft NIC", "the fabric has no room for another device");
-  auto& entry = t.devices[*index];
-  entry.mode.store(static_cast<std::uint32_t>(options.mode), std::memory_order_relaxed);
-  entry.latency.store(options.latency.count(), std::memory_order_relaxed);
-  entry.mtu.store(options.mtu, std::memory_order_relaxed);
-  if (auto done = set_up_wires(t, *index, host, options); !done)
-    return base::fail(done.error());
-  if (auto done = set_up_port(t, *index, options); !done)
-    return base::fail(done.error());
-  if (options.lost)
-    entry.loss_seq.store(1, std::memory_order_relaxed);
-  entry.used.store(1, std::memory_order_release);
+  std::vector<std::uint32_t> ports;
+  for (std::uint32_t port = 1; port <= options.ports; ++port) {
+    const auto index =
+        add_port(rt, host, name, port, ports.empty() ? std::nullopt : std::optional{ports.front()}, options);
+    if (!index) {
+      for (const auto made : ports)
+        release_device(t, made);
+      return base::fail(index.error());
+    }
+    ports.push_back(*index);
+  }
+  const auto index = ports.front();
+  auto& entry = t.devices[index];
 
-  std::unique_ptr<soft_device> device{new soft_device{rt, *index, options.limits}};
+  std::unique_ptr<soft_device> device{new soft_device{rt, std::move(ports), options.limits}};
   device->node_type = IBV_NODE_CA;
   device->transport_type = IBV_TRANSPORT_IB;
   std::snprintf(device->name, sizeof device->name, "%s", options.name.c_str());
-  std::snprintf(device->dev_name, sizeof device->dev_name, "uverbs%u", *index);
-  std::snprintf(device->dev_path, sizeof device->dev_path, "/sys/class/infiniband_verbs/uverbs%u", *index);
+  std::snprintf(device->dev_name, sizeof device->dev_name, "uverbs%u", index);
+  std::snprintf(device->dev_path, sizeof device->dev_path, "/sys/class/infiniband_verbs/uverbs%u", index);
   std::snprintf(device->ibdev_path, sizeof device->ibdev_path, "/sys/class/infiniband/%s",
                 options.name.c_str());
   write_log(t, rt.now(), log_kind::attach, entry);
@@ -142,7 +168,8 @@ soft_device::~soft_device() {
   }
   auto& t = rt_.tables();
   write_log(t, rt_.now(), log_kind::detach, entry());
-  release_device(t, index_);
+  for (const auto port : ports_)
+    release_device(t, port);
   note_fault_change(t, rt_.now()); // its faults go with it
 }
 
@@ -229,9 +256,12 @@ soft_channel::soft_channel(ibv_context* owner) : ibv_comp_channel{owner, 0, 0} {
 soft_context::soft_context(soft_device& device)
     : verbs_context{}, device_{device}, born_at_loss_seq_{
                                             device.entry().loss_seq.load(std::memory_order_acquire)} {
-  seen_link_seq_ = device.entry().link_seq.load(std::memory_order_acquire);
-  seen_gid_epoch_ = device.entry().gid_epoch.load(std::memory_order_acquire);
-  seen_lid_epoch_ = device.entry().lid_epoch.load(std::memory_order_acquire);
+  for (std::uint32_t port = 1; port <= device.ports(); ++port) {
+    const auto& entry = *device.port_entry(port);
+    seen_.push_back({entry.link_seq.load(std::memory_order_acquire),
+                     entry.gid_epoch.load(std::memory_order_acquire),
+                     entry.lid_epoch.load(std::memory_order_acquire)});
+  }
   sz = sizeof(verbs_context);
   context.device = &device;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -265,12 +295,18 @@ std::uint32_t qp_of(const ibv_async_event& event, const event_ledger* ledger) no
   const bool is_of_qp = ledger != nullptr && subject_of(event.event_type) == event_subject::queue_pair;
   return is_of_qp ? event.element.qp->qp_num : 0;
 }
+
+/// Whose event it is in the tables: a port's, or the device's.
+std::uint32_t origin_of(const soft_device& device, const ibv_async_event& event) noexcept {
+  const auto port = is_of_port(event.event_type) ? static_cast<std::uint32_t>(event.element.port_num) : 1U;
+  return device.port_index(port).value_or(device.index());
+}
 } // namespace
 
 void soft_context::raise(const ibv_async_event& event, event_ledger* ledger, std::uint32_t times) {
   const auto now = rt().now();
-  const auto ruled =
-      rt().rules().judge(now, device_.index(), event_facts{{}, event.event_type, qp_of(event, ledger)});
+  const auto ruled = rt().rules().judge(now, origin_of(device_, event),
+                                        event_facts{{}, event.event_type, qp_of(event, ledger)});
   if (ruled.times == 0)
     return;
   if (ruled.late != 0)
@@ -280,7 +316,8 @@ void soft_context::raise(const ibv_async_event& event, event_ledger* ledger, std
 }
 
 void soft_context::deliver(const ibv_async_event& event, event_ledger* ledger, std::uint32_t times) {
-  write_log(rt().tables(), rt().now(), log_kind::async_event, device_.entry(), qp_of(event, ledger),
+  write_log(rt().tables(), rt().now(), log_kind::async_event,
+            rt().tables().devices[origin_of(device_, event)], qp_of(event, ledger),
             static_cast<std::uint32_t>(event.event_type));
   for (std::uint32_t i = 0; i < times; ++i)
     async_events_.push(event, ledger);
@@ -295,28 +332,28 @@ void soft_context::wake_waiting_calls() {
       channel->events.interrupt();
 }
 
-void soft_context::check_port() {
-  const auto now_at = device_.entry().link_seq.load(std::memory_order_acquire);
-  for (; seen_link_seq_ != now_at; ++seen_link_seq_) {
-    ibv_async_event event{};
-    if ((device_.entry().quiet_changes.load(std::memory_order_acquire) >> seen_link_seq_ % 64 & 1) != 0)
-      continue;
-    event.event_type = seen_link_seq_ % 2 == 0 ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE;
-    event.element.port_num = 1;
-    raise(event, nullptr);
+void soft_context::check_ports() {
+  for (std::uint32_t port = 1; port <= device_.ports(); ++port) {
+    auto& seen = seen_[port - 1];
+    const auto& entry = *device_.port_entry(port);
+    const auto now_at = entry.link_seq.load(std::memory_order_acquire);
+    for (; seen.link_seq != now_at; ++seen.link_seq)
+      if ((entry.quiet_changes.load(std::memory_order_acquire) >> seen.link_seq % 64 & 1) == 0)
+        raise_of_port(port, seen.link_seq % 2 == 0 ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
+    for (const auto gids_at = entry.gid_epoch.load(std::memory_order_acquire); seen.gid_epoch != gids_at;
+         ++seen.gid_epoch)
+      raise_of_port(port, IBV_EVENT_GID_CHANGE);
+    for (const auto lid_at = entry.lid_epoch.load(std::memory_order_acquire); seen.lid_epoch != lid_at;
+         ++seen.lid_epoch)
+      raise_of_port(port, IBV_EVENT_LID_CHANGE);
   }
-  raise_for_changes(seen_gid_epoch_, device_.entry().gid_epoch, IBV_EVENT_GID_CHANGE);
-  raise_for_changes(seen_lid_epoch_, device_.entry().lid_epoch, IBV_EVENT_LID_CHANGE);
 }
 
-void soft_context::raise_for_changes(std::uint32_t& seen, const std::atomic<std::uint32_t>& epoch,
-                                     ibv_event_type type) {
-  for (const auto now_at = epoch.load(std::memory_order_acquire); seen != now_at; ++seen) {
-    ibv_async_event event{};
-    event.event_type = type;
-    event.element.port_num = 1;
-    raise(event, nullptr);
-  }
+void soft_context::raise_of_port(std::uint32_t port, ibv_event_type type, std::uint32_t times) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = static_cast<int>(port);
+  raise(event, nullptr, times);
 }
 
 int soft_context::retire_objects() {

@@ -18,7 +18,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <infiniband/verbs.h>
@@ -58,6 +60,15 @@ public:
   [[nodiscard]] runtime& rt() const noexcept { return rt_; }
   [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
   [[nodiscard]] layout::device_entry& entry() const noexcept { return rt_.tables().devices[index_]; }
+  [[nodiscard]] std::uint32_t ports() const noexcept { return static_cast<std::uint32_t>(ports_.size()); }
+  /// Where a port is in the tables, by its number. Nothing: there is no such port.
+  [[nodiscard]] std::optional<std::uint32_t> port_index(std::uint32_t port) const noexcept {
+    return port >= 1 && port <= ports_.size() ? std::optional{ports_[port - 1]} : std::nullopt;
+  }
+  [[nodiscard]] layout::device_entry* port_entry(std::uint32_t port) const noexcept {
+    const auto index = port_index(port);
+    return index ? &rt_.tables().devices[*index] : nullptr;
+  }
   [[nodiscard]] const device_limits& limits() const noexcept { return limits_; }
   [[nodiscard]] device_allowances& allowances() noexcept { return allowances_; }
 
@@ -76,10 +87,11 @@ public:
   [[nodiscard]] int close(soft_context& context);
 
 private:
-  soft_device(runtime& rt, std::uint32_t index, const device_limits& limits)
-      : ibv_device{}, rt_{rt}, index_{index}, limits_{limits} {}
+  soft_device(runtime& rt, std::vector<std::uint32_t> ports, const device_limits& limits)
+      : ibv_device{}, rt_{rt}, ports_{std::move(ports)}, index_{ports_.front()}, limits_{limits} {}
 
   runtime& rt_;
+  const std::vector<std::uint32_t> ports_; // their entries, the device's own first
   const std::uint32_t index_;
   const device_limits limits_;
   device_allowances allowances_;
@@ -153,8 +165,9 @@ public:
   /// Calls that wait for async events or events of completion channels return, to look at the rules again.
   void wake_waiting_calls();
   [[nodiscard]] async_queue& async_events() noexcept { return async_events_; }
-  /// Turns changes of the port's state and addresses since the last call into events.
-  void check_port();
+  /// Turns changes of the ports' states and addresses since the last call into events.
+  void check_ports();
+  void raise_of_port(std::uint32_t port, ibv_event_type type, std::uint32_t times = 1);
   /// One at a time: when it returns nobody else is at it either.
   [[nodiscard]] int retire_objects();
   [[nodiscard]] bool owns_any();
@@ -172,16 +185,19 @@ public:
   int die();
 
 private:
-  void raise_for_changes(std::uint32_t& seen, const std::atomic<std::uint32_t>& epoch, ibv_event_type type);
+  /// How often each had changed when this was last looked at.
+  struct seen_port {
+    std::uint32_t link_seq;
+    std::uint32_t gid_epoch;
+    std::uint32_t lid_epoch;
+  };
 
   soft_device& device_;
   async_queue async_events_;
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<owned_object>> objects_; // in the order of their creation
   std::uint64_t next_number_ = 0;
-  std::uint32_t seen_link_seq_;
-  std::uint32_t seen_gid_epoch_;
-  std::uint32_t seen_lid_epoch_;
+  std::vector<seen_port> seen_; // by port
   const std::uint32_t born_at_loss_seq_;
   std::atomic<bool> dead_{false};
   std::atomic<bool> loss_told_{false};

@@ -50,7 +50,7 @@ bool route::leaves_subnet(const layout::tables& t) const noexcept {
 }
 
 int check_address_handle(const layout::device_entry& device, const ibv_ah_attr& handle) noexcept {
-  if (handle.port_num != 1)
+  if (handle.port_num != device.port.load(std::memory_order_relaxed))
     return EINVAL;
   if (handle.is_global == 0) // RoCE has no other addresses than GIDs
     return !is_infiniband(device) || handle.dlid >= first_multicast_lid ? EINVAL : 0;

@@ -29,8 +29,8 @@ struct route {
 };
 
 [[nodiscard]] bool is_infiniband(const layout::device_entry& device) noexcept;
-/// As the kernel checks one, 0 or errno: EINVAL for RoCE without a GRH, a multicast LID or a port that there
-/// is not; ENODATA for an empty place of the GID table.
+/// As the kernel checks one for a port, 0 or errno: EINVAL for RoCE without a GRH, a multicast LID or another
+/// port; ENODATA for an empty place of the GID table.
 [[nodiscard]] int check_address_handle(const layout::device_entry& device,
                                        const ibv_ah_attr& handle) noexcept;
 /// The handle has been checked.

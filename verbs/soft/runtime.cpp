@@ -246,7 +246,7 @@ void runtime::look_at_ports() {
   std::unique_lock lock{mutex_};
   for (auto* const context : contexts_)
     if (!context->is_dead() && !context->outlived_its_device())
-      context->check_port();
+      context->check_ports();
   // One at a time, as the others may be closed meanwhile. Who closes this one waits: see remove().
   const auto has_to_die = [](const soft_context* c) { return !c->is_dead() && c->outlived_its_device(); };
   for (;;) {

@@ -125,6 +125,8 @@ std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t proce
   std::memcpy(free->name.data(), name.data(), length);
   free->name[length] = '\0';
   const auto index = static_cast<std::uint32_t>(free - t.devices.begin());
+  free->port.store(1, std::memory_order_relaxed);
+  free->first_port.store(index, std::memory_order_relaxed);
   if (t.head.device_slots.load(std::memory_order_relaxed) <= index) // under the segment's lock
     t.head.device_slots.store(index + 1, std::memory_order_release);
   return index;

@@ -55,7 +55,7 @@ void release_completion_queue(layout::tables& t, std::uint32_t index) noexcept;
 /// How many device slots were ever used: the rest of the table need not be looked at.
 [[nodiscard]] std::uint32_t device_slots(const layout::tables& t) noexcept;
 
-/// Takes a free device slot; the caller holds the segment's lock.
+/// Takes a free device slot; the caller holds the segment's lock. It is port 1 until somebody says otherwise.
 [[nodiscard]] std::optional<std::uint32_t> claim_device(layout::tables& t, std::uint32_t process,
                                                         std::string_view name);
 void release_device(layout::tables& t, std::uint32_t index) noexcept;

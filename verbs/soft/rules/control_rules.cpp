@@ -20,9 +20,10 @@ constexpr const char* layer = "soft NIC";
 
 bool has_qp(const layout::tables& t, std::uint32_t device, std::uint32_t qp_num) noexcept {
   const auto& entry = t.qps[index_of_qp_number(t, qp_num)];
+  const auto& port = t.devices[entry.device.load(std::memory_order_acquire) % layout::max_devices];
   return entry.owner.load(std::memory_order_acquire) != 0 &&
          entry.qpn.load(std::memory_order_acquire) == qp_num &&
-         entry.device.load(std::memory_order_acquire) == device;
+         port.first_port.load(std::memory_order_acquire) == device;
 }
 
 } // namespace
@@ -61,6 +62,13 @@ base::expected<void> raise_event(runtime& rt, std::string_view device, std::stri
   const auto index = find_device(rt, device);
   if (!index)
     return base::fail(index.error());
+  if (const auto& entry = rt.tables().devices[*index];
+      !is_of_port(*event) && entry.port.load(std::memory_order_acquire) != 1)
+    return base::fail(
+        base::reason::invalid_argument, layer,
+        fmt::format("{} is no event of a port: say the device, {}", type,
+                    device_name(rt.tables().devices[entry.first_port.load(std::memory_order_acquire) %
+                                                    layout::max_devices])));
   if (qp_num != 0 && subject_of(*event) == event_subject::device)
     return base::fail(base::reason::invalid_argument, layer,
                       std::string{type} + " is an event of the device, not of a queue pair");

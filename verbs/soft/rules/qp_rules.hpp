@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace actor_rdma::verbs::soft {
@@ -53,6 +54,11 @@ public:
   qp_rules(rule_book& book, const layout::tables& t, std::uint32_t device, std::uint32_t qp_num) noexcept
       : book_{book}, tables_{t}, device_{device}, qp_num_{qp_num} {}
 
+  /// The port that the queue pair is on from now on, by its place in the device table. It has no work yet.
+  void is_of(std::uint32_t port) noexcept {
+    if (std::exchange(device_, port) != port)
+      seen_epoch_ = 0;
+  }
   /// Whether any rule may act on this queue pair. One load and one comparison when nothing changed.
   [[nodiscard]] bool any() {
     const auto epoch = book_.epoch();
@@ -96,7 +102,7 @@ private:
 
   rule_book& book_;
   const layout::tables& tables_;
-  const std::uint32_t device_;
+  std::uint32_t device_;
   const std::uint32_t qp_num_;
   std::uint32_t seen_epoch_ = 0;
   std::vector<live_rule> rules_;

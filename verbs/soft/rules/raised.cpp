@@ -60,4 +60,8 @@ event_subject subject_of(ibv_event_type type) noexcept {
   }
 }
 
+bool is_of_port(ibv_event_type type) noexcept {
+  return subject_of(type) == event_subject::device && type != IBV_EVENT_DEVICE_FATAL;
+}
+
 } // namespace actor_rdma::verbs::soft

@@ -28,5 +28,7 @@ void write_raised(layout::tables& t, const raised_event& event) noexcept;
 /// Whether an event is about a queue pair, a completion queue, or neither.
 enum class event_subject : std::uint8_t { queue_pair, completion_queue, shared_receive_queue, device };
 [[nodiscard]] event_subject subject_of(ibv_event_type type) noexcept;
+/// Whether an event names a port.
+[[nodiscard]] bool is_of_port(ibv_event_type type) noexcept;
 
 } // namespace actor_rdma::verbs::soft

@@ -80,15 +80,16 @@ void runtime::wake_waiting_calls(std::string_view device) {
 
 void runtime::raise_on_demand(const lent_qps& qps, const lent_objects& objects) {
   for (const auto& wanted : read_raised(tables(), raised_seen_)) {
+    if (wanted.device >= layout::max_devices)
+      continue; // tables that somebody damaged
     const auto subject = subject_of(wanted.type);
     if (subject == event_subject::device) {
       std::lock_guard lock{mutex_};
-      ibv_async_event event{};
-      event.event_type = wanted.type;
-      event.element.port_num = 1;
+      const auto& entry = tables().devices[wanted.device];
       for (auto* const context : contexts_)
-        if (context->device().index() == wanted.device)
-          context->raise(event, nullptr, wanted.times);
+        if (context->device().index() == entry.first_port.load(std::memory_order_relaxed))
+          context->raise_of_port(is_of_port(wanted.type) ? entry.port.load(std::memory_order_relaxed) : 0,
+                                 wanted.type, wanted.times);
       continue;
     }
     if (subject != event_subject::queue_pair && wanted.qp_num == 0) {

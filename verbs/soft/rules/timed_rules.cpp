@@ -72,7 +72,10 @@ void timed_rules::act(runtime& rt, const live_rule& r, nanos now) {
     auto& device = t.devices[i];
     if (device.used.load(std::memory_order_acquire) == 0 ||
         device.process.load(std::memory_order_relaxed) != rt.process_index() ||
-        !names_device(r.what.device, device.name.data()) || !rt.rules().hits(r, now))
+        !names_device(r.what.device, device.name.data()) ||
+        (device.port.load(std::memory_order_relaxed) != 1 && r.what.action == rule_action::raise &&
+         !is_of_port(static_cast<ibv_event_type>(r.what.value))) ||
+        !rt.rules().hits(r, now))
       continue;
     verdict_subject subject;
     subject.device = i;
