@@ -124,9 +124,7 @@ TEST_CASE("a hello of an older peer, which names no relation and no endpoints, i
 
 TEST_CASE("a hello says which endpoints its sender has, or that it has none, or nothing about it") {
   const auto told = [](std::optional<std::vector<std::uint32_t>> endpoints) {
-    hello h{"n", "b", 1, "", 0};
-    h.endpoints = std::move(endpoints);
-    const auto bytes = encode(with(h));
+    const auto bytes = encode(with(hello{"n", "b", 1, "", 0, std::move(endpoints)}));
     REQUIRE(bytes.has_value());
     const auto received = decode(*bytes);
     REQUIRE(received.has_value());
