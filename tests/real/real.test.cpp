@@ -114,7 +114,7 @@ TEST_CASE(
   CHECK(j["void_faults"] == expected);
 }
 
-TEST_CASE("a process forks, has no descriptors left and is told to stop, and everything ends as it should") {
+TEST_CASE("a process forks and is told to stop, and everything ends as it should") {
   child run(drill("processes"));
   REQUIRE(run.wait(patience));
   INFO(run.output());
