@@ -93,8 +93,7 @@ device_changed device::present() const {
   device_changed c;
   c.device = number_;
   c.active = machine_.state() == device_state::active;
-  const bool ends = machine_.state() == device_state::draining || machine_.state() == device_state::retired;
-  c.gone = ends && !lost_;
+  c.gone = is_ending() && !lost_;
   c.lost = lost_;
   if (!lost_ || !being_closed_)
     c.open = parts_;
@@ -156,7 +155,7 @@ void device::on_deadline(std::uint64_t token) {
       poll_ = deadline_id::none;
       for (const auto& dead : std::vector(undead_))
         dig(dead);
-      if (machine_.state() == device_state::draining)
+      if (is_ending())
         try_to_close();
       else
         raise(device_event::deadline, "the port is read periodically");

@@ -124,6 +124,7 @@ private:
   void unwatch();
   void unwatch_events();
   void lose(std::string cause);
+  bool is_ending() const noexcept;
   bool is_quiet() const noexcept;
   bool only_refused_is_left() const noexcept;
   void close_over();
@@ -167,6 +168,7 @@ private:
   bool memory_refused_ = false;  ///< or some of them cannot be taken back
   bool closing_over_ = false;    ///< a slow call
   base::time_point close_over_again_{};
+  base::time_point close_until_{}; ///< what the end of the node waits for
   bool quarantine_told_ = false;
   reopen_schedule schedule_;
   std::string last_open_failure_;

@@ -55,6 +55,10 @@ void device::lose(std::string cause) {
   raise(device_event::lost, std::move(cause));
 }
 
+bool device::is_ending() const noexcept {
+  return machine_.state() == device_state::draining || machine_.state() == device_state::retired;
+}
+
 /// Whether no WR of ours and no call can touch what is to be closed.
 bool device::is_quiet() const noexcept {
   return undead_.empty() && !reading_ && !being_opened_ &&
@@ -66,6 +70,8 @@ bool device::is_quiet() const noexcept {
 /// Closes once the last QP is gone. Destroys are retried for as long as it takes, so this may wait for ever;
 /// shutdown does not, it reports what is left.
 void device::try_to_close() {
+  if (machine_.state() == device_state::retired)
+    return close(); // once more
   if (only_refused_is_left())
     return close_over();
   if (!is_quiet()) {
@@ -138,20 +144,25 @@ void device::destroy_refused() {
     guarded([&] { try_to_close(); });
 }
 
-/// What refuses to go is tried again for as long as the node goes on.
+/// What refuses to go is tried again for as long as the node goes on, and for a while when that ends.
 void device::close() {
   if (poll_ != deadline_id::none)
     env().cancel(std::exchange(poll_, deadline_id::none));
   if (!parts_)
     return closed();
+  if (close_until_ == base::time_point{})
+    close_until_ = env().now() + config_.remote_fence_timeout;
   env().run_slow(
       number_, [self = shared(this), parts = parts_] { self->left_behind_ = parts->close(); },
       [self = shared(this)] { self->guarded([&] { self->closed(); }); });
 }
 
 void device::closed() {
-  if (machine_.state() == device_state::retired)
-    return answer_stop();
+  if (machine_.state() == device_state::retired) {
+    if (left_behind_.empty() || env().now() >= close_until_)
+      return answer_stop();
+    return next_read(look_again);
+  }
   if (stop_asked_by_)
     return try_to_close();
   if (!left_behind_.empty()) {
@@ -160,7 +171,7 @@ void device::closed() {
   }
   parts_ = nullptr;
   being_closed_ = false;
-  close_over_again_ = {};
+  close_over_again_ = close_until_ = {};
   raise(device_event::released, "everything of it is released");
 }
 

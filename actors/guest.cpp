@@ -69,11 +69,13 @@ void guest::handle(adopt_link& m) {
 }
 
 void guest::handle(link_closed& m) {
-  if (m.link != link_ || leaving_)
+  if (m.link != link_)
+    return;
+  link_ = 0;
+  if (leaving_)
     return;
   if (window_ == deadline_id::none)
     window_ = env().arm(env().now() + 2 * config_.reconnect_window, *this, 0);
-  link_ = 0;
   cause_ = m.why.to_string();
   note(observe::event_kind::peer_lost, "control link: " + cause_, base::level::info);
   peer_link down;
@@ -195,9 +197,6 @@ void guest::handle(room_wanted& m) {
 
 void guest::handle(stop& m) {
   stop_asked_by_ = m.answer_to;
-  cause_ = m.cause;
-  if (link_ != 0)
-    send(bootstrap::goodbye{m.cause});
   leave(m.cause);
 }
 
@@ -209,6 +208,10 @@ void guest::handle(stopped&) {
 void guest::gone() {
   if (window_ != deadline_id::none)
     env().cancel(std::exchange(window_, deadline_id::none));
+  // A goodbye ends everything that was accepted from the peer: never while one of our QPs could still take a
+  // late packet.
+  if (link_ != 0 && stop_asked_by_)
+    send(bootstrap::goodbye{cause_});
   if (link_ != 0)
     where_.channel->close(link_);
   if (stop_asked_by_)

@@ -118,7 +118,9 @@ bool play::come_to_rest() {
     if (!machine->is_alive() || machine->is_frozen())
       continue;
     const auto gather = machine->engine().snapshot();
-    step_until([&] { return gather->silent().empty(); }, cluster.now() + 1s);
+    step_until([&] { return gather->silent().empty() || !machine->is_alive(); }, cluster.now() + 1s);
+    if (!machine->is_alive()) // it was told to stop, and has
+      continue;
     for (const auto& silent : gather->silent())
       facts_.progress.push_back({now(), silent + " does not answer"});
     for (const auto& s : gather->answers()) {
