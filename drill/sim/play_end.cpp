@@ -115,11 +115,12 @@ bool play::come_to_rest() {
                                                   idle_time / 1ms, parts * idle_jobs_each)});
   // What every actor says it still holds.
   for (const auto& [name, machine] : stage_.hosts()) {
-    if (!machine->is_alive() || machine->is_frozen())
+    auto& on = *machine; // a lambda cannot capture a structured binding
+    if (!on.is_alive() || on.is_frozen())
       continue;
-    const auto gather = machine->engine().snapshot();
-    step_until([&] { return gather->silent().empty() || !machine->is_alive(); }, cluster.now() + 1s);
-    if (!machine->is_alive()) // it was told to stop, and has
+    const auto gather = on.engine().snapshot();
+    step_until([&] { return gather->silent().empty() || !on.is_alive(); }, cluster.now() + 1s);
+    if (!on.is_alive()) // it was told to stop, and has
       continue;
     for (const auto& silent : gather->silent())
       facts_.progress.push_back({now(), silent + " does not answer"});
