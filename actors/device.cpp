@@ -359,7 +359,7 @@ void device::port_read(const port_reading& seen) {
   if (!choice) // an address may come yet; until then there is nothing to serve with
     return raise(device_event::port_down, choice.error().to_string());
   if (machine_.state() != device_state::active) {
-    if (std::exchange(room_told_, opening_ + 1) != opening_ + 1 && parts_->cq_entries < parts_->cq_asked)
+    if (std::exchange(room_told_, opening_) != opening_ && parts_->cq_entries < parts_->cq_asked)
       note(observe::event_kind::less_room,
            fmt::format("a CQ of {} was asked for, and one of {} was made", parts_->cq_asked,
                        parts_->cq_entries),

@@ -147,7 +147,7 @@ private:
   const std::uint64_t max_region_bytes_;
   std::shared_ptr<open_device> parts_; ///< replaced on the lane only; nothing: released
   std::uint32_t opening_ = 0;          ///< counts how often it was opened
-  std::uint32_t room_told_ = 0;        ///< the opening of whose CQ it was looked, from 1
+  std::uint32_t room_told_ = 0;        ///< the opening whose CQ was looked at last
   std::string name_;
   recorded_machine<device_machine> machine_;
   std::string cause_;

@@ -142,6 +142,8 @@ private:
   void answer_early(std::uint64_t id);
   void late_regions_made(std::size_t device, const std::shared_ptr<owned_buffer>& b,
                          const registration& made);
+  /// What there was room for on each device that has the buffer.
+  static std::uint64_t take_shortest_chunks(owned_buffer& b);
   bool settle_chunks(const std::shared_ptr<owned_buffer>& b);
   void try_deregister(std::uint64_t id);
   // memory on devices that come and go (node_devices.cpp)

@@ -85,11 +85,7 @@ void node::answer_early(std::uint64_t id) {
     return;
   const auto b = at->second;
   b->calls = 0;
-  auto least = b->what->chunk_bytes;
-  for (const auto& m : b->made)
-    if (!m.lkeys.empty())
-      least = std::min(least, m.chunk_bytes);
-  b->what->chunk_bytes = least;
+  const auto least = take_shortest_chunks(*b);
   for (auto& m : b->made)
     if (m.chunk_bytes != least) { // it is registered anew
       m.lkeys.clear();
@@ -124,14 +120,18 @@ void node::keep_keys(std::size_t device, owned_buffer& b, const registration& ma
   }
 }
 
+std::uint64_t node::take_shortest_chunks(owned_buffer& b) {
+  auto least = b.what->chunk_bytes;
+  for (const auto& m : b.made)
+    if (!m.lkeys.empty())
+      least = std::min(least, m.chunk_bytes);
+  return b.what->chunk_bytes = least;
+}
+
 /// The chunks of a buffer are as long on one device as on any other. False when some have to be made anew,
 /// because another device has room for smaller ones only.
 bool node::settle_chunks(const std::shared_ptr<owned_buffer>& b) {
-  auto least = b->what->chunk_bytes;
-  for (const auto& m : b->made)
-    if (!m.lkeys.empty())
-      least = std::min(least, m.chunk_bytes);
-  b->what->chunk_bytes = least;
+  const auto least = take_shortest_chunks(*b);
   std::vector<std::size_t> anew;
   for (std::size_t device = 0; device < b->made.size(); ++device)
     if (!b->made[device].lkeys.empty() && b->made[device].chunk_bytes > least)

@@ -53,7 +53,9 @@ public:
   /// It has its place in the device's CQ.
   bool has_room() const noexcept { return indexed_; }
   /// Nothing is posted on it any more, and it could not be destroyed.
-  bool refuses_to_go() const noexcept { return machine_.state() == qp_state::draining && refused_; }
+  bool refuses_to_go() const noexcept {
+    return machine_.state() == qp_state::draining && born_ && born_->refused;
+  }
   /// device -> QP: what refused to be destroyed has ended with the context.
   void on_context_closed();
   /// What it reserves there.
@@ -160,8 +162,7 @@ private:
   bool err_done_ = false; ///< the move to ERR has returned
   bool destroying_ = false;
   bool for_good_ = false;
-  bool refused_ = false;     ///< the last attempt to destroy it failed
-  bool quarantined_ = false; ///< and that was told
+  bool quarantined_ = false; ///< that it could not be destroyed has been told
   pause_reasons paused_;
   qp_connect peer_;
 

@@ -30,7 +30,7 @@ struct qp_incarnation {
   bool destroyed = false;       ///< ibv_destroy_qp returned 0, or there never was one
   bool buried = false;          ///< on the lane: the device has taken over its end
   bool being_destroyed = false; ///< on the lane: a buried one's slow call is under way
-  bool refused = false;         ///< on the lane: the last of these failed
+  bool refused = false;         ///< on the lane: the last call that was to destroy it failed
 };
 
 /// What RTR and RTS need besides the two QP numbers; everything is decided on the lane.

@@ -28,7 +28,7 @@ void qp::begin() {
   auto born = std::make_shared<qp_incarnation>();
   born->psn = static_cast<std::uint32_t>(env().random()) & 0xffffff;
   born_ = born;
-  err_done_ = destroying_ = refused_ = quarantined_ = false;
+  err_done_ = destroying_ = quarantined_ = false;
   reissued_upto_ = ledger_.next();
   served_ = 0;
   arm(timer::attempt, config_.connect_deadline);
@@ -267,14 +267,14 @@ void qp::destroyed(const std::shared_ptr<qp_incarnation>& gone) {
     // Not a fence. The WRs stay out, the memory stays registered, and it is tried again for as long as it
     // takes.
     cause_ = gone->failure.to_string();
-    refused_ = true;
+    gone->refused = true;
     arm(timer::destroy_again, config_.drain_deadline);
     // Of a lost device it goes when the context is closed; if that fails, the device says so.
     if (!device_->is_lost() && !std::exchange(quarantined_, true))
       note(observe::event_kind::quarantined, cause_, gone->pair.number(), base::level::error);
     return device_->destroy_refused();
   }
-  refused_ = quarantined_ = false;
+  quarantined_ = false;
   if (gone)
     device_->give_reads(std::exchange(gone->reads, std::uint8_t{0}));
   ledger_.retire_all(wr_end::flushed, [&](const slice& s, wr_end how) { give_back(s, how); });

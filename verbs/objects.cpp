@@ -358,22 +358,28 @@ base::expected<void> queue_pair::modify(ibv_qp_attr& attr, int mask) {
   return {};
 }
 
-base::expected<ibv_qp_state> queue_pair::query_state() const {
+base::expected<ibv_qp_attr> queue_pair::query(int mask) const {
   if (closed_->load())
     return base::fail(failed("ibv_query_qp", device_, ENODEV));
   ibv_qp_attr attributes{};
   ibv_qp_init_attr init{};
-  if (const int error = table_->query_qp(handle_, &attributes, IBV_QP_STATE, &init); error != 0)
+  if (const int error = table_->query_qp(handle_, &attributes, mask, &init); error != 0)
     return base::fail(failed("ibv_query_qp", device_, error));
-  return attributes.qp_state;
+  return attributes;
+}
+
+base::expected<ibv_qp_state> queue_pair::query_state() const {
+  const auto attributes = query(IBV_QP_STATE);
+  if (!attributes)
+    return base::fail(attributes.error());
+  return attributes->qp_state;
 }
 
 base::expected<std::uint8_t> queue_pair::query_served_reads() const {
-  ibv_qp_attr attributes{};
-  ibv_qp_init_attr init{};
-  if (const int error = table_->query_qp(handle_, &attributes, IBV_QP_MAX_DEST_RD_ATOMIC, &init); error != 0)
-    return base::fail(failed("ibv_query_qp", device_, error));
-  return attributes.max_dest_rd_atomic;
+  const auto attributes = query(IBV_QP_MAX_DEST_RD_ATOMIC);
+  if (!attributes)
+    return base::fail(attributes.error());
+  return attributes->max_dest_rd_atomic;
 }
 
 base::expected<void> queue_pair::destroy() {

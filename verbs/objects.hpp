@@ -181,6 +181,9 @@ public:
   base::expected<std::uint8_t> query_served_reads() const;
   base::expected<void> destroy();
   std::uint32_t number() const noexcept { return handle_->qp_num; }
+
+private:
+  base::expected<ibv_qp_attr> query(int mask) const;
 };
 
 } // namespace actor_rdma::verbs

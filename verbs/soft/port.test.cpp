@@ -35,11 +35,7 @@ struct hosts_rig {
     receivers.back()->connect(senders.back()->where());
   }
   void run_until(base::time_point until) {
-    for (auto due = net->next_event(); due && *due <= until; due = net->next_event()) {
-      clock.set(std::max(*due, clock.now()));
-      net->advance(clock.now());
-    }
-    clock.set(until);
+    advance_until(*net, clock, until);
     net->advance(until);
   }
   /// All senders write a MiB each at once: how many have ended well after that time.

@@ -78,17 +78,7 @@ struct two_ports {
     REQUIRE(wcs.size() == 1);
     return wcs[0].status;
   }
-  void run_for(base::duration span) {
-    const auto until = clock.now() + span;
-    while (const auto next = net->next_event()) {
-      if (*next > until)
-        break;
-      if (*next > clock.now())
-        clock.set(*next);
-      net->advance(clock.now());
-    }
-    clock.set(until);
-  }
+  void run_for(base::duration span) { advance_until(*net, clock, clock.now() + span); }
   /// What has come on the descriptor of a's context, as "PORT_ERR 2".
   std::vector<std::string> heard() {
     run_for(1ms);

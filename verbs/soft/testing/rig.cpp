@@ -229,13 +229,13 @@ void pair_rig::connect() {
   b->connect(a->where());
 }
 
-void pair_rig::run_until(base::time_point until) {
-  while (const auto next = net->next_event()) {
+void advance_until(fabric& net, base::manual_clock& clock, base::time_point until) {
+  while (const auto next = net.next_event()) {
     if (*next > until)
       break;
     if (*next > clock.now())
       clock.set(*next);
-    net->advance(clock.now());
+    net.advance(clock.now());
   }
   clock.set(until);
 }

@@ -95,13 +95,15 @@ struct end {
   std::vector<ibv_wc> poll_for(std::size_t count, base::duration timeout = std::chrono::seconds{5});
 };
 
+/// Virtual time: everything that is due until then.
+void advance_until(fabric& net, base::manual_clock& clock, base::time_point until);
+
 /// Two hosts with one device each on a private fabric, an end on each, connected.
 struct pair_rig {
   explicit pair_rig(nic_mode mode, bool is_virtual = false, qp_options options = {},
                     device_options device = {}, std::uint64_t seed = 1);
   void connect();
-  /// Virtual time: everything that is due until then.
-  void run_until(base::time_point until);
+  void run_until(base::time_point until) { advance_until(*net, clock, until); }
   void run_for(base::duration span) { run_until(clock.now() + span); }
   std::vector<log_entry> log() const;
   std::size_t count(log_kind kind) const;
