@@ -9,8 +9,14 @@
 namespace actor_rdma::actors {
 
 void endpoint::handle(peer_link& m) {
-  if (stopping_ && !m.dead)
+  if (stopping_ && !m.dead) {
+    if (!where_.initiator) { // a peer that was taken for dead is back, and hears of what ends
+      link_ = m.link;
+      peer_ = m.owner;
+      tell_what_ended(m.link != 0);
+    }
     return;
+  }
   const bool other_link = std::exchange(link_, m.link) != m.link;
   if (m.memory) {
     const auto before = std::exchange(memory_, m.memory);

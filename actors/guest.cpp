@@ -47,8 +47,11 @@ void guest::handle(adopt_link& m) {
     env().cancel(std::exchange(window_, deadline_id::none));
   if (link_ != 0 && link_ != m.link)
     where_.channel->close(link_);
-  if (leaving_)
+  if (stop_asked_by_)
     return where_.channel->close(m.link);
+  // It is back before all that was its has gone. A QP that cannot be destroyed may stay for long, and must
+  // not keep the others out.
+  leaving_ = false;
   link_ = m.link;
   bootstrap::hello h;
   h.node = config_.node;
@@ -109,20 +112,21 @@ void guest::handle(control& m) {
     return on_notice(*n);
   if (std::holds_alternative<bootstrap::connect>(m.what.what))
     return on_connect(m);
-  const auto forward = [&](std::uint32_t number, std::uint16_t index, std::uint16_t generation) {
-    if (const auto at = endpoints_.find(number); at != endpoints_.end())
-      caf::anon_send(at->second.handle, m);
-    else
-      refuse(number, index, generation, bootstrap::reject_code::unknown_endpoint,
-             "this endpoint is not known here");
-  };
-  if (const auto* r = std::get_if<bootstrap::rebuild>(&m.what.what))
-    return forward(r->endpoint, r->qp.index, r->qp.generation);
+  if (const auto* r = std::get_if<bootstrap::rebuild>(&m.what.what)) {
+    const auto at = endpoints_.find(r->endpoint);
+    if (at == endpoints_.end())
+      return refuse(r->endpoint, r->qp.index, r->qp.generation, bootstrap::reject_code::unknown_endpoint,
+                    "this endpoint is not known here");
+    if (at->second.ending)
+      return refuse_ending(r->endpoint, r->qp.index, r->qp.generation);
+    caf::anon_send(at->second.handle, m);
+    return;
+  }
   if (const auto* r = std::get_if<bootstrap::retire>(&m.what.what)) {
-    if (endpoints_.count(r->endpoint) != 0)
-      return forward(r->endpoint, r->qp_index, r->generation);
-    // An endpoint that is not known here has no QP here: nothing of it can reach our memory.
-    return send(bootstrap::retired{r->endpoint, r->qp_index, r->generation, r->whole_endpoint});
+    if (const auto at = endpoints_.find(r->endpoint); at != endpoints_.end())
+      caf::anon_send(at->second.handle, m);
+    else // An endpoint that is not known here has no QP here: nothing of it can reach our memory.
+      send(bootstrap::retired{r->endpoint, r->qp_index, r->generation, r->whole_endpoint});
   }
 }
 
@@ -130,6 +134,8 @@ void guest::on_connect(const control& m) {
   const auto& c = std::get<bootstrap::connect>(m.what.what);
   const auto generation = c.qps.empty() ? std::uint16_t{0} : c.qps.front().generation;
   if (const auto at = endpoints_.find(c.endpoint); at != endpoints_.end()) {
+    if (at->second.ending)
+      return refuse_ending(c.endpoint, 0, generation);
     caf::anon_send(at->second.handle, m);
     return;
   }
@@ -177,12 +183,13 @@ void guest::leave(const std::string& cause) {
     return;
   cause_ = cause;
   note(observe::event_kind::peer_dead, cause, base::level::info);
-  left_ = endpoints_.size();
   peer_link dead;
   dead.dead = true;
-  for (const auto& [number, e] : endpoints_)
+  for (auto& [number, e] : endpoints_) {
+    e.ending = true;
     caf::anon_send(e.handle, dead);
-  if (left_ == 0)
+  }
+  if (endpoints_.empty())
     gone();
 }
 
@@ -200,8 +207,9 @@ void guest::handle(stop& m) {
   leave(m.cause);
 }
 
-void guest::handle(stopped&) {
-  if (left_ > 0 && --left_ == 0)
+void guest::handle(stopped& m) {
+  std::erase_if(endpoints_, [&](const auto& e) { return e.second.object->name() == m.who; });
+  if (leaving_ && endpoints_.empty())
     gone();
 }
 
@@ -245,6 +253,12 @@ void guest::refuse(std::uint32_t number, std::uint16_t qp_index, std::uint16_t g
   r.code = code;
   r.text = text;
   send(std::move(r));
+}
+
+/// What it had before it was given up for dead: until the last QP of that is gone, nothing takes its place.
+void guest::refuse_ending(std::uint32_t number, std::uint16_t qp_index, std::uint16_t generation) {
+  refuse(number, qp_index, generation, bootstrap::reject_code::busy,
+         "a QP of this endpoint from before the link was lost is not destroyed yet");
 }
 
 void guest::handle(snapshot_request& m) {

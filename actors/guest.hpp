@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that dialled us: one relation of one incarnation, its link, and our ends of the endpoints that it
 // opened. It only answers. When the link is lost the same incarnation may come back within a while on a new
-// one; if it does not, it is taken for dead and our QPs towards it are fenced and destroyed.
+// one; if it does not, it is taken for dead and our QPs towards it are fenced and destroyed. If it comes after
+// all, it is served anew, even while one of those QPs cannot be destroyed.
 #pragma once
 
 #include "actors/endpoint.hpp"
@@ -46,6 +47,7 @@ private:
   struct served {
     std::shared_ptr<endpoint> object;
     caf::actor handle;
+    bool ending = false; ///< it was told that the peer is dead, and has not stopped yet
   };
 
   void handle(adopt_link& m);
@@ -68,6 +70,7 @@ private:
   void send(bootstrap::body what);
   void refuse(std::uint32_t endpoint, std::uint16_t qp_index, std::uint16_t generation,
               bootstrap::reject_code code, const std::string& text);
+  void refuse_ending(std::uint32_t endpoint, std::uint16_t qp_index, std::uint16_t generation);
   void note(observe::event_kind kind, std::string detail, base::level at);
 
   const settings& config_;
@@ -78,7 +81,6 @@ private:
   std::map<std::uint32_t, served> endpoints_; ///< by the initiator's number
   base::time_point since_{};
   bool leaving_ = false;
-  std::size_t left_ = 0; ///< endpoints that have not stopped yet
   std::string cause_;
   deadline_id window_ = deadline_id::none;
   caf::actor stop_asked_by_;

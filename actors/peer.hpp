@@ -107,6 +107,7 @@ private:
   void perform(session_action action);
   void dial();
   void greet();
+  void turned_away(bootstrap::incarnation by);
   void on_hello(const bootstrap::message& m);
   void on_publish(const bootstrap::publish& m);
   void declare_dead();

@@ -154,9 +154,11 @@ void peer::handle(link_closed& m) {
   last_refusal_ = m.why;
   last_refusal_.peer = where_.address;
   dialling_ = false;
-  // Nobody listens there, or there is no such host. A reset is no such proof: only the link may have gone.
-  const bool nobody = m.why.sys_errno == ECONNREFUSED || m.why.why == base::reason::not_found ||
-                      m.why.why == base::reason::invalid_argument;
+  // Nobody listens there: who did has gone. A reset is no such proof, only the link may have gone; nor is a
+  // name that cannot be resolved, if it could be before.
+  const bool no_such_host =
+      m.why.why == base::reason::not_found || m.why.why == base::reason::invalid_argument;
+  const bool nobody = m.why.sys_errno == ECONNREFUSED || (no_such_host && owner_ == 0);
   const bool nonsense = m.why.why == base::reason::protocol && !memory_;
   if (nobody || nonsense)
     raise(session_event::refused, m.why.to_string());
@@ -185,7 +187,7 @@ void peer::handle(control& m) {
                                 where_.address,
                                 fmt::format("{} ({})", reject->text, to_string(reject->code))};
     note(observe::event_kind::rejected, last_refusal_.to_string(), 0, base::level::warn);
-    return raise(session_event::refused, last_refusal_.to_string());
+    return turned_away(m.what.from);
   }
   if (std::holds_alternative<bootstrap::hello>(m.what.what))
     return on_hello(m.what);
@@ -214,6 +216,17 @@ void peer::handle(control& m) {
       m.what.what);
   if (const auto at = by_number_.find(number); at != by_number_.end())
     caf::anon_send(endpoint_handles_[at->second], m);
+}
+
+/// What says no is alive. Only if it is another process than the one that we knew has that one gone, and its
+/// QPs with it; else the link is tried again.
+void peer::turned_away(bootstrap::incarnation by) {
+  if (owner_ == 0 || (by != 0 && by != owner_))
+    return raise(session_event::refused, last_refusal_.to_string());
+  where_.channel->close(std::exchange(link_, 0));
+  outbox_.disconnected();
+  dialling_ = false;
+  raise(session_event::closed, last_refusal_.to_string());
 }
 
 void peer::on_hello(const bootstrap::message& m) {

@@ -23,8 +23,8 @@ enum class session_event : std::uint8_t {
   linked,    ///< the dialled link is up
   same_peer, ///< the incarnation that we know said hello
   new_peer,  ///< another incarnation said hello
-  refused,   ///< nobody listens there, or the peer said no or goodbye
-  closed,    ///< the link ended in another way
+  refused,   ///< nobody listens there, another process does, or the peer said goodbye
+  closed,    ///< the link ended in another way, or the process that we know does not take it
   retry,     ///< time to dial again, or hello did not come in time
   stop,      ///< it is not needed any more
   count

@@ -168,6 +168,30 @@ TEST_CASE("a transfer cancelled while its only rail hangs ends fenced, and the b
   CHECK_MESSAGE(gone.has_value(), gone.error().to_string());
 }
 
+TEST_CASE("a shutdown that leaves QPs behind is not taken for the death of its process") {
+  pair p("paced", 1);
+  std::vector<unsigned char> ours(1 << 20);
+  std::vector<unsigned char> theirs(1 << 20);
+  REQUIRE(p.target->register_memory(theirs.data(), theirs.size()));
+  REQUIRE(p.initiator->register_memory(ours.data(), ours.size(), false));
+  auto seg = p.initiator->import_segment(p.target->address(), 5s);
+  REQUIRE(seg.has_value());
+  const std::vector<transfer_request> one{
+      {operation::write, ours.data(), seg->buffers()[0].addr, ours.size()}};
+  REQUIRE(p.initiator->submit(*seg, one)->wait_for(5s)); // the rail is up
+  REQUIRE(p.fabric->add_rule("dev=target/soft0 verb=destroy_qp,modify_qp,close_device do=errno:EBUSY"));
+  REQUIRE(p.fabric->set_hang("initiator/soft0", true));
+  submit_options how;
+  how.deadline = 500ms;
+  auto b = p.initiator->submit(*seg, one, how);
+  REQUIRE(b.has_value());
+  const auto report = p.target->shutdown(200ms);
+  CHECK_FALSE(report.clean);
+  CHECK(b->wait_for(10s));
+  CHECK(b->result(0).status == transfer_status::timed_out);
+  CHECK(b->result(0).remote_fence_unconfirmed);
+}
+
 TEST_CASE("a snapshot names every actor, on the first request and on every other") {
   pair p;
   std::vector<unsigned char> ours(4096);

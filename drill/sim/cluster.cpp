@@ -283,7 +283,8 @@ bool machine::stop() {
     clean = left.empty();
   });
   in_.world_->run_until([&] { return over; }, in_.now() + patience);
-  engine_->channel().stop();
+  if (over) // as a transport does
+    engine_->channel().stop();
   return over && clean && count(observe::event_kind::internal_fault) == internal_faults;
 }
 

@@ -228,7 +228,10 @@ shutdown_report core::shutdown(base::duration timeout) {
         report_.quarantined.push_back(observe::to_line(s));
   }
   report_.clean = ended && report_.quarantined.empty();
-  channel_->stop();
+  // With QPs left the process is not as good as dead, and peers must not take it for that: its links stay, and
+  // its goodbye is sent if the last of them goes after all.
+  if (ended)
+    channel_->stop();
   const bool callbacks_ended = completions_->stop_within(
       std::max<base::duration>(until - base::mono_clock::now(), std::chrono::milliseconds{100}));
   if (!callbacks_ended) {
