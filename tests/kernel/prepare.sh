@@ -92,7 +92,7 @@ if [ -e "$folder/release" ]; then
   exit 0
 fi
 
-work="$(mktemp -d "$cache/work.XXXXXX")"
+work="$(mktemp -d -p "$cache")"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 mkdir -p download tree root result

@@ -71,7 +71,7 @@ shift
 
 base="$("$here/prepare.sh" --kernel "$kernel")"
 
-work="$(mktemp -d "${TMPDIR:-/tmp}/actor-rdma-guest.XXXXXX")"
+work="$(mktemp -d)"
 guest=
 cleanup() {
   [ -z "$guest" ] || kill -9 "$guest" 2> /dev/null || true
