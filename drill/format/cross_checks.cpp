@@ -23,6 +23,10 @@ namespace {
 /// No machine has more for one traffic, and sums of it stay within 64 bits.
 constexpr std::uint64_t most_memory = std::uint64_t{1} << 40;
 
+double whole_ms(base::duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
 std::string names_of(const scenario& s) {
   std::string all;
   for (const auto& h : s.hosts)
@@ -90,6 +94,27 @@ void check_port_of(const fault_spec& f, const std::string& where, complaints& to
                              f.event.empty() ? f.kind : f.event, device_of(f.device)));
 }
 
+void check_member_of(const scenario& s, const fault_spec& f, const std::string& where, complaints& to) {
+  const auto members = s.nic(f.device).bond_members;
+  if (f.member && *f.member >= members)
+    to.push_back(fmt::format("{}.member: {} has {} members, accepted is 0 to {}", where, f.device, members,
+                             members - 1));
+}
+
+/// Else the run would come to its limit before all of its faults have begun.
+void check_time_of(const scenario& s, const fault_spec& f, const std::string& where, complaints& to) {
+  if (!f.at)
+    return;
+  const auto left = s.time_limit - *f.at - f.spread;
+  const bool all_begin = left.count() >= 0 &&
+                         (f.every.count() <= 0 || f.times - 1 <= static_cast<std::uint64_t>(left / f.every));
+  if (!all_begin)
+    to.push_back(
+        fmt::format("{}: may begin as late as {:g} ms, accepted is until the time_limit_ms of {:g}", where,
+                    whole_ms(*f.at + f.spread) + static_cast<double>(f.times - 1) * whole_ms(f.every),
+                    whole_ms(s.time_limit)));
+}
+
 void check_names(const scenario& s, complaints& to) {
   for (std::size_t i = 0; i < s.hosts.size(); ++i)
     for (const auto& spare : s.hosts[i].config.spare_devices)
@@ -139,6 +164,8 @@ void check_names(const scenario& s, complaints& to) {
     check_host(s, where + ".host", f.host, to);
     check_device(s, where + ".device", f.device, to);
     check_port_of(f, where, to);
+    check_member_of(s, f, where, to);
+    check_time_of(s, f, where, to);
     if (f.kind == "lid" && s.nic(f.device).link_layer != IBV_LINK_LAYER_INFINIBAND)
       to.push_back(
           fmt::format("{}.device: {} is an Ethernet port, LIDs are of InfiniBand ones", where, f.device));
@@ -177,9 +204,6 @@ void check_control_latency(const scenario& s, complaints& to) {
     if (initiator == nullptr)
       continue;
     const auto round_trip = control_latency(s, t.from, t.to) + control_latency(s, t.to, t.from);
-    const auto whole_ms = [](base::duration d) {
-      return std::chrono::duration<double, std::milli>(d).count();
-    };
     if (round_trip >= initiator->config.connect_deadline)
       to.push_back(fmt::format("control: a round trip between {} and {} takes {:g} ms, accepted is less than "
                                "the connect_deadline_ms of {}, {:g}",

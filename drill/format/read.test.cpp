@@ -233,3 +233,16 @@ TEST_CASE("a host with a count stands for many, and a star in traffic for each p
   REQUIRE_FALSE(none.has_value());
   CHECK(has(none.error().front(), "there is no host \"q*\""));
 }
+
+TEST_CASE(
+    "a member that a device has not, and a fault after the end of all time, are refused where they stand") {
+  const auto fault = [](const std::string& what) { return "\"faults\": [{ " + what + " }]"; };
+  CHECK(complaint(fault(R"("at_ms": 1, "kind": "member_down", "device": "a/soft0", "member": 1)")) ==
+        "faults[0].member: a/soft0 has 1 members, accepted is 0 to 0");
+  const std::string flap = R"("kind": "link_down", "device": "a/soft0", "for_ms": 10, "at_ms": 1000)";
+  CHECK(with(fault(flap + R"(, "times": 120, "every_ms": 1000)")).has_value());
+  CHECK(complaint(fault(flap + R"(, "times": 121, "every_ms": 1000)")) ==
+        "faults[0]: may begin as late as 121000 ms, accepted is until the time_limit_ms of 120000");
+  CHECK(
+      has(complaint(fault(flap + R"(, "times": 1000000, "every_ms": 1000)")), "time_limit_ms"));
+}

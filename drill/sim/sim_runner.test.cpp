@@ -81,13 +81,11 @@ TEST_CASE("without the remote fence a late byte lands in memory that was told to
 }
 
 TEST_CASE("an expectation that does not hold and a run that does not end are told apart") {
-  const std::string hosts = R"("hosts": [{ "name": "a" }, { "name": "b" }], "time_limit_ms": 100,
-    "traffic": [{ "from": "a", "to": "b", "count": 4 }],)";
-  const auto wrong =
-      parsed(hosts + R"("expect": [{ "kind": "transfers", "status": "completed", "equals": 5 }])");
+  const std::string hosts = R"("hosts": [{ "name": "a" }, { "name": "b" }], "time_limit_ms": 100,)";
+  const auto wrong = parsed(hosts + R"("traffic": [{ "from": "a", "to": "b", "count": 4 }],
+    "expect": [{ "kind": "transfers", "status": "completed", "equals": 5 }])");
   CHECK(judge(wrong, play(wrong, 1)).status == exit_expectation);
-  const auto endless =
-      parsed(hosts + R"("faults": [{ "kind": "link_up", "device": "a/soft0", "at_ms": 200 }])");
+  const auto endless = parsed(hosts + R"("traffic": [{ "from": "a", "to": "b", "repeat_until_ms": 200 }])");
   CHECK(judge(endless, play(endless, 1)).status == exit_unfinished);
 }
 
