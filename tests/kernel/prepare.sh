@@ -7,6 +7,7 @@
 #   base.cpio    busybox, ip, tc, rdma, ibv_*, the library's rxe provider, the modules
 #   base.files   what is in it, one name a line
 #   release      the kernel's release
+#   tsc_khz      a program that measures the rate of the time stamp counter
 # It is kept in ${XDG_CACHE_HOME:-~/.cache}/actor-rdma/kernel, by the release and by what it was made of.
 # Status 75 and a sentence on standard error: it cannot be had here, which is no failure.
 set -euo pipefail
@@ -48,7 +49,7 @@ done
 
 [ "$(dpkg --print-architecture 2> /dev/null)" = amd64 ] || skip "guests are built from Debian's packages for amd64"
 for program in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio depmod:kmod xz:xz-utils zstd:zstd \
-  ip:iproute2 ibv_devinfo:ibverbs-utils; do
+  ip:iproute2 ibv_devinfo:ibverbs-utils g++:g++; do
   command -v "${program%%:*}" > /dev/null || [ -x "/usr/sbin/${program%%:*}" ] ||
     skip "there is no ${program%%:*} (package ${program#*:})"
 done
@@ -70,7 +71,7 @@ find_package() {
 package="$(find_package)"
 release="${package#linux-image-}"
 made_of="$({
-  cat "$here/prepare.sh"
+  cat "$here"/{prepare.sh,libraries.sh,tsc_khz.cpp}
   dpkg-query -W -f='${Package} ${Version}\n' busybox-static libibverbs1 ibverbs-providers ibverbs-utils iproute2 libc6
 } | sha256sum | cut -c 1-12)"
 if [ -z "$package" ]; then
@@ -158,6 +159,7 @@ printf 'root:x:0:\n' > root/etc/group
 printf '127.0.0.1 localhost\n' > root/etc/hosts
 
 (cd root && find . | sort > ../result/base.files && cpio -o -H newc -R 0:0 --quiet < ../result/base.files) > result/base.cpio
+g++ -std=c++20 -O1 -o result/tsc_khz "$here/tsc_khz.cpp"
 echo "$release" > result/release
 rm -rf "$folder"
 mv result "$folder"

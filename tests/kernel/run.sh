@@ -105,7 +105,7 @@ cat "$base/base.cpio" "$work/payload.cpio" > "$work/initrd"
 rm -rf "$root" "$work/payload.cpio"
 
 # -- boot
-append="console=ttyS0 panic=-1 quiet tsc=reliable no_timer_check"
+append="console=ttyS0 panic=-1 quiet tsc=reliable tsc_early_khz=$("$base/tsc_khz") no_timer_check"
 append+=" guest.SHAPE=$shape guest.DEVICES=$devices guest.FAMILY=$family guest.MTU=$mtu"
 extra=()
 if [ -n "$out" ]; then

@@ -35,6 +35,10 @@ done
 echo 0 > /proc/sys/net/ipv6/conf/default/accept_dad
 echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad
 cd /
+if [ "$family" != 4 ]; then
+  $ip -6 rule add pref 20 lookup local
+  $ip -6 rule del pref 0
+fi
 
 cable() { # END SWITCH_END RAIL: a cable with one end in the rail's switch
   $ip link add "$1" mtu "$mtu" type veth peer name "$2" mtu "$mtu"
@@ -56,6 +60,10 @@ address() { # INTERFACE RAIL HOST
   fi
   if [ "$family" != 4 ]; then
     $ip addr add "fd07:0:0:$2::$3/64" dev "$1" nodad
+    # Both ends are ours, and IPv6 prefers to deliver what is for us itself: what is to leave by this interface has to.
+    table=$((1000 + 10 * $2 + $3))
+    $ip -6 route add "fd07:0:0:$2::/64" dev "$1" table "$table"
+    $ip -6 rule add pref 10 oif "$1" lookup "$table"
     addresses="${addresses:+$addresses, }\"fd07:0:0:$2::$3/64\""
   fi
 }
