@@ -109,6 +109,16 @@ void add_node(CLI::App& app, settings& s) {
       ->check(CLI::Range(0, 64))
       ->capture_default_str();
   app.add_flag("--pin-lanes", s.pin_lanes, "Pin each lane to a core");
+  app.add_option("--devices", s.devices, "Only these, by name; \"rxe0:1\" names a port [all]")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  app.add_option("--qp-timeout", s.qp_timeout, "Of a QP for an acknowledgement: 4.096 us * 2^N")
+      ->check(CLI::Range(1, 31))
+      ->capture_default_str();
+  app.add_option("--retry-count", s.retry_count, "Retries of a QP; Soft-RoCE takes 7 for endless")
+      ->check(CLI::Range(0, 7))
+      ->capture_default_str();
+  add_time(app, "--stall-floor", s.stall_floor, "Shortest silence that makes a QP suspect");
   add_time(app, "--lane-spin", s.lane_spin, "How long an idle lane polls before it sleeps");
   add_log(app, s);
 }
@@ -150,6 +160,11 @@ void add_work(CLI::App& app, settings& s) {
   app.add_flag("--verify", s.verify,
                "Check the content of every transfer, byte for byte; between two processes what was "
                "written is read back, and no other initiator may write there");
+  app.add_flag(
+      "--notices", s.notices,
+      "Each batch carries a notice; with --verify the target looks whether what was written is there when "
+      "it arrives");
+  add_time(app, "--pause", s.pause, "Of each thread between two batches");
   app.add_option_function<std::string>(
          "--deadline",
          [&s](const std::string& in) {
@@ -207,6 +222,9 @@ std::variant<settings, int> parse_command_line(int argc, const char* const* argv
   loopback
       .add_option("--compare", s.compare, "Run actor and raw alternately, so many pairs, and compare them")
       ->check(CLI::Range(1, 1000));
+  loopback.add_option("--target-devices", s.target_devices, "The target's devices, by name [--devices]")
+      ->delimiter(',')
+      ->type_name("NAME,...");
   base::refuse_empty_values(app);
   try {
     app.parse(argc, argv);

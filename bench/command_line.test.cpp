@@ -149,3 +149,28 @@ TEST_CASE("what does not fit together is refused by name") {
   CHECK(contains(refusal({"loopback", "--compare", "3", "--fault", "down:soft0@1s"}), "--compare"));
   CHECK(contains(refusal({"loopback", "--fabric", "verbs", "--fault", "down:soft0@1s"}), "--fabric verbs"));
 }
+
+TEST_CASE("devices and the patience of QPs can be named") {
+  const auto s = parse({"loopback", "--fabric", "verbs", "--devices", "rxe0,rxe2", "--target-devices",
+                        "rxe1,rxe3", "--retry-count", "6", "--qp-timeout", "16", "--stall-floor", "500ms",
+                        "--pause", "20ms", "--notices"})
+                     .run();
+  CHECK(s.devices == std::vector<std::string>{"rxe0", "rxe2"});
+  CHECK(s.target_devices == std::vector<std::string>{"rxe1", "rxe3"});
+  CHECK(s.nics == 2);
+  CHECK(s.pause == 20ms);
+  CHECK(s.notices);
+  const auto how = transport_options(s, "initiator");
+  CHECK(how.devices == s.devices);
+  CHECK(how.retry_count == 6);
+  CHECK(how.qp_timeout == 16);
+  CHECK(how.stall_floor == 500ms);
+}
+
+TEST_CASE("devices and notices that a run cannot have are refused") {
+  CHECK(contains(refusal({"initiator", "--connect", "a:1", "--target-devices", "rxe1"}), "--target-devices"));
+  CHECK(contains(refusal({"loopback", "--engine", "raw", "--target-devices", "rxe1"}), "--engine actor"));
+  CHECK(contains(refusal({"loopback", "--engine", "raw", "--notices"}), "--engine actor"));
+  CHECK(contains(refusal({"loopback", "--retry-count", "8"}), "--retry-count"));
+  CHECK(contains(refusal({"loopback", "--qp-timeout", "0"}), "--qp-timeout"));
+}

@@ -236,6 +236,10 @@ base::expected<run_result> run_actor_engine(const settings& what, const actor_pa
           result);
   if (faults)
     result.faults = faults->finish();
+  if (parts.state)
+    result.state = parts.state->so_far();
+  if (what.notices && parts.target != nullptr)
+    result.notices = parts.target->notices();
   for (auto& w : workers) {
     if (w->left_something())
       w->abandon_memory();

@@ -23,6 +23,10 @@ struct actor_parts {
   /// For faults only.
   std::shared_ptr<verbs::soft::fabric> net;
   std::shared_ptr<event_collector> events;
+  /// Of the initiator, and of a target in the same process.
+  std::shared_ptr<health_watch> state;
+  /// In the same process, else null.
+  node* target = nullptr;
 };
 
 /// `watch` may be null: nobody can stop the run then.

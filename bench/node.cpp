@@ -11,13 +11,16 @@
 
 namespace actor_rdma::bench {
 
-base::expected<std::unique_ptr<node>> node::open(const options& how, std::uint64_t range, bool publish,
+base::expected<std::unique_ptr<node>> node::open(options how, std::uint64_t range, bool publish,
                                                  const std::function<void(std::span<std::byte>)>& prepare) {
   std::unique_ptr<node> made(new node);
   made->memory_ = memory_block(range);
   if (!made->memory_)
     return base::fail(base::reason::resource, "", "there is no memory for --range " + size_text(range));
   prepare(made->memory());
+  how.on_notice = [book = made->notices_, memory = made->memory()](received_notice&& what) {
+    book->enter(what, memory);
+  };
   auto t = transport::create(how);
   if (!t)
     return base::fail(t.error());

@@ -100,6 +100,31 @@ comparison compare_pattern(std::span<const std::byte> at, std::uint64_t position
   return c;
 }
 
+comparison compare_pattern_since(std::span<const std::byte> at, std::uint64_t position,
+                                 std::uint32_t round) noexcept {
+  if (compare_pattern(at, position, round).wrong_bytes == 0)
+    return {};
+  constexpr std::uint32_t looked_ahead = 64;
+  comparison c;
+  const auto fits = [&](std::size_t from, std::size_t n) {
+    for (auto r = round; r != round + looked_ahead + 1; ++r)
+      if (compare_pattern(at.subspan(from, n), position + from, r).wrong_bytes == 0)
+        return true;
+    return false;
+  };
+  for (std::size_t i = 0; i < at.size();) {
+    const auto head = head_of(at.size() - i, position + i);
+    const auto n = head > 0 ? head : std::min(word_bytes, at.size() - i);
+    if (!fits(i, n)) {
+      if (c.wrong_bytes == 0)
+        c.first_wrong = position + i;
+      c.wrong_bytes += n;
+    }
+    i += n;
+  }
+  return c;
+}
+
 std::string explain_mismatch(std::span<const std::byte> at, std::uint64_t position, std::uint32_t round,
                              std::uint64_t range) {
   if (matches(at, position, poison_round))

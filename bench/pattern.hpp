@@ -28,6 +28,12 @@ struct comparison {
 comparison compare_pattern(std::span<const std::byte> at, std::uint64_t position,
                            std::uint32_t round) noexcept;
 
+/// The same, but bytes of up to 64 later rounds are right too, and of several of them side by side: the place
+/// may be in use again by now. Bytes before the first and behind the last whole 8 are compared with a byte of
+/// each of these rounds.
+comparison compare_pattern_since(std::span<const std::byte> at, std::uint64_t position,
+                                 std::uint32_t round) noexcept;
+
 /// Which bytes these are that should be those of (position, round): "bytes of round 3 (stale)", "bytes that
 /// belong to position 0x1000 (misplaced)". `at` begins with the first wrong byte, `range` is the range's
 /// size.

@@ -2,6 +2,8 @@
 // Putting the witnesses together.
 #include "bench/recovery.hpp"
 
+#include "bench/health.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -39,11 +41,6 @@ std::string text_of(const observe::event& e) {
   if (!e.detail.empty())
     text += " (" + e.detail + ')';
   return text;
-}
-
-bool is_rebuilt_qp(const observe::event& e) {
-  return e.kind == observe::event_kind::transition && e.from == "REBUILDING" && e.to == "ACTIVE" &&
-         e.subject.find('#') != std::string::npos;
 }
 
 } // namespace
@@ -160,7 +157,7 @@ void recovery_tracker::add_events(recovery& r) const {
       add(e, "first remote fence: ");
     if (e.kind == observe::event_kind::quarantined || e.kind == observe::event_kind::internal_fault)
       add(e, "");
-    if (!is_rebuilt_qp(e))
+    if (!is_made_qp(e))
       continue;
     if (++r.rebuilds == 1)
       add(e, "first rebuilt QP: ");

@@ -141,7 +141,8 @@ double run_result::submit_ns_per_descriptor() const noexcept {
   return per(count.submit_cpu, count.submit_sampled);
 }
 bool run_result::is_good() const noexcept {
-  return count.is_good() && (!faults || faults->failure.empty());
+  return count.is_good() && (!faults || faults->failure.empty()) &&
+         (!notices || (notices->is_good() && notices->received >= count.notices_delivered));
 }
 
 double quantile(std::vector<double> values, double q) {
@@ -182,6 +183,22 @@ nlohmann::ordered_json to_json(const settings& what, const run_result& r) {
   j["failure_causes"] = nlohmann::ordered_json::object();
   for (const auto& [cause, n] : c.causes)
     j["failure_causes"][base::to_string(cause)] = n;
+  if (what.notices) {
+    j["notices"] = {{"delivered", c.notices_delivered}, {"not_delivered", c.notices_not_delivered}};
+    if (r.notices)
+      j["notices"].update({{"received", r.notices->received},
+                           {"repeated", r.notices->repeated},
+                           {"checked_bytes", r.notices->checked_bytes},
+                           {"missing_bytes", r.notices->missing_bytes}});
+  }
+  j["health"] = {{"suspected", r.state.suspected},
+                 {"false_alarms", r.state.false_alarms},
+                 {"wr_errors", r.state.wr_errors},
+                 {"fenced", r.state.fenced},
+                 {"rebuilt", r.state.rebuilt},
+                 {"peers_lost", r.state.peers_lost},
+                 {"devices_lost", r.state.devices_lost},
+                 {"lane_gap_max_ms", static_cast<double>(r.state.lane_gap_max_ns) / 1e6}};
   if (r.core_round_trip)
     j["core_round_trip_ns"] = r.core_round_trip->count();
   if (r.faults) {
@@ -220,6 +237,11 @@ std::string to_table(const settings& what, const run_result& r) {
     line("", fmt::format("{} x {}", n, base::to_string(cause)));
   if (what.verify)
     line("content", fmt::format("{} bytes checked, {} wrong", c.verified_bytes, c.mismatched_bytes));
+  if (what.notices)
+    line("notices", fmt::format("{} delivered, {} not", c.notices_delivered, c.notices_not_delivered) +
+                        (r.notices ? ", " + to_text(*r.notices) : ""));
+  if (what.engine == engine_kind::actor)
+    line("health", to_text(r.state));
   if (r.faults)
     out += recovery_text(what, *r.faults);
   return out;

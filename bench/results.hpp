@@ -3,6 +3,8 @@
 #pragma once
 
 #include "bench/fault_run.hpp"
+#include "bench/health.hpp"
+#include "bench/notice_book.hpp"
 #include "bench/settings.hpp"
 #include "bench/tally.hpp"
 
@@ -20,6 +22,8 @@ struct run_result {
   base::duration cpu{};      ///< of the whole process meanwhile
   std::optional<base::duration> core_round_trip;
   std::optional<fault_outcome> faults;
+  health state;                         ///< of the initiator, and of a target in the same process
+  std::optional<notice_counts> notices; ///< as the target saw them, if it is in the same process
 
   double seconds() const noexcept;
   double throughput() const noexcept; ///< bytes per second

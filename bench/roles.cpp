@@ -59,6 +59,8 @@ base::expected<std::shared_ptr<verbs::soft::fabric>> open_fabric(const std::stri
 int run_target(const settings& what, signals& watch) {
   auto how = transport_options(what, what.soft_host);
   how.listen = what.listen;
+  const auto state = std::make_shared<health_watch>();
+  how.events = state;
   auto opened = node::open(how, what.range, true, [&](auto memory) { prepare_target(what, memory); });
   if (!opened)
     return complain(opened.error(), exit_not_connected);
@@ -72,7 +74,13 @@ int run_target(const settings& what, signals& watch) {
     while (!watch.stop_asked())
       watch.wait_for_stop(1h);
   watch.on_usr1(nullptr);
-  return self.close() ? exit_good : exit_transfers_failed;
+  const auto healthy = state->so_far(); // without the fences of the shutdown
+  const bool clean = self.close();
+  const auto notices = self.notices();
+  if (notices.received > 0)
+    std::cout << "notices: " << to_text(notices) << std::endl;
+  std::cout << "health: " << to_text(healthy) << std::endl;
+  return clean && notices.is_good() ? exit_good : exit_transfers_failed;
 }
 
 // -- initiator
@@ -81,9 +89,10 @@ int run_target(const settings& what, signals& watch) {
 int run_initiator(const settings& what, signals& watch) {
   auto how = transport_options(what, what.soft_host);
   const auto events = std::make_shared<event_collector>();
+  const auto state = std::make_shared<health_watch>(what.faults.empty() ? nullptr : events);
+  how.events = state;
   std::shared_ptr<verbs::soft::fabric> net;
   if (!what.faults.empty()) {
-    how.events = events;
     auto opened = open_fabric(what.soft_fabric);
     if (!opened)
       return complain(opened.error(), exit_not_connected);
@@ -102,7 +111,7 @@ int run_initiator(const settings& what, signals& watch) {
     return complain(connected.error(), exit_not_connected);
   }
   watch.on_usr1([&self] { self.dump(); });
-  const auto result = run_actor_engine(what, {self, link, {self.memory(), {}}, net, events}, &watch);
+  const auto result = run_actor_engine(what, {self, link, {self.memory(), {}}, net, events, state}, &watch);
   watch.on_usr1(nullptr);
   if (!result)
     return give_up(result.error());
@@ -126,9 +135,12 @@ base::expected<std::unique_ptr<loopback_pair>> loopback_pair::open(const setting
     made->net_ = std::move(*net);
     initiator.soft.private_fabric = target.soft.private_fabric = made->net_;
   }
+  if (!what.target_devices.empty())
+    target.devices = what.target_devices;
   made->events_ = std::make_shared<event_collector>();
-  if (!what.faults.empty())
-    initiator.events = made->events_;
+  made->state_ = std::make_shared<health_watch>(what.faults.empty() ? nullptr : made->events_);
+  initiator.events = made->state_;
+  target.events = std::make_shared<health_watch>();
   for (auto [to, how, publish] :
        {std::tuple{&made->target_, &target, true}, std::tuple{&made->initiator_, &initiator, false}}) {
     auto opened = node::open(*how, what.range, publish, [](auto) {});
@@ -163,7 +175,9 @@ base::expected<run_result> loopback_pair::run(const settings& what, signals* wat
   prepare_local(what, initiator_->memory());
   prepare_target(what, target_->memory());
   return run_actor_engine(
-      what, {*initiator_, *link_, {initiator_->memory(), target_->memory()}, net_, events_}, watch);
+      what,
+      {*initiator_, *link_, {initiator_->memory(), target_->memory()}, net_, events_, state_, target_.get()},
+      watch);
 }
 
 namespace {

@@ -34,6 +34,7 @@ private:
   loopback_pair() = default;
   std::shared_ptr<verbs::soft::fabric> net_; ///< null with the system's devices
   std::shared_ptr<event_collector> events_;
+  std::shared_ptr<health_watch> state_;
   std::unique_ptr<node> target_;
   std::unique_ptr<node> initiator_;
   std::unique_ptr<target_link> link_;

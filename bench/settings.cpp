@@ -53,6 +53,19 @@ base::expected<void> check_shape(settings& s) {
   return {};
 }
 
+/// A device that is in both lists would be connected with itself, and the cables between the two never used.
+base::expected<void> check_devices(settings& s) {
+  if (s.fabric == fabric_kind::verbs && !s.devices.empty())
+    s.nics = static_cast<std::uint32_t>(s.devices.size());
+  if (s.target_devices.empty())
+    return {};
+  if (s.as != role::loopback)
+    return refuse("--target-devices is for loopback: the target of another process has --devices of its own");
+  if (s.engine == engine_kind::raw || s.compare > 0)
+    return refuse("--target-devices needs --engine actor");
+  return {};
+}
+
 base::expected<void> check_faults(const settings& s) {
   if (s.trials > 0 && s.faults.empty())
     return refuse("--trials repeats the faults of --fault, and there are none");
@@ -84,11 +97,15 @@ base::expected<void> check(settings& s) {
                   time_text(s.latency), time_text(most_latency));
   if (s.verify && !s.moves_payload())
     return refuse("--verify cannot be combined with --nic-mode null, which moves no payload");
+  if (auto good = check_devices(s); !good)
+    return good;
   if (auto good = check_faults(s); !good)
     return good;
   const bool uses_raw = s.engine == engine_kind::raw || s.compare > 0;
   if (uses_raw && s.as != role::loopback)
     return refuse("the raw engine has no bootstrap of its own: use it with loopback");
+  if (uses_raw && s.notices)
+    return refuse("--notices needs --engine actor: the raw loop has none");
   if (uses_raw && s.threads != 1)
     return refuse("the raw engine is one thread: --threads {} cannot be combined with it", s.threads);
   return {};
@@ -111,6 +128,10 @@ options transport_options(const settings& s, const std::string& name) {
   o.qps_per_endpoint = s.qps;
   o.send_queue_depth = s.send_queue;
   o.slice_bytes = static_cast<std::uint32_t>(s.slice);
+  o.qp_timeout = static_cast<std::uint8_t>(s.qp_timeout);
+  o.retry_count = static_cast<std::uint8_t>(s.retry_count);
+  o.stall_floor = s.stall_floor;
+  o.devices = s.devices;
   o.default_deadline = s.deadline;
   o.max_open_batches =
       std::max<std::uint32_t>(o.max_open_batches, static_cast<std::uint32_t>(s.depth * s.threads));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace actor_rdma::bench {
 
@@ -36,7 +37,9 @@ struct settings {
 
   base::duration time = std::chrono::seconds{5};
   std::uint64_t batches = 0; ///< in all; 0: as many as fit into `time`
+  base::duration pause{};    ///< of each thread between two batches
   bool verify = false;
+  bool notices = false;                               ///< each batch carries one
   base::duration deadline = std::chrono::seconds{30}; ///< or submit_options::no_deadline
 
   fabric_kind fabric = fabric_kind::soft;
@@ -58,6 +61,11 @@ struct settings {
   std::uint32_t qps = options{}.qps_per_endpoint;
   std::uint32_t send_queue = options{}.send_queue_depth;
   std::uint64_t slice = options{}.slice_bytes;
+  std::uint32_t qp_timeout = options{}.qp_timeout;
+  std::uint32_t retry_count = options{}.retry_count;
+  base::duration stall_floor = options{}.stall_floor;
+  std::vector<std::string> devices;        ///< of this end; empty: all
+  std::vector<std::string> target_devices; ///< of the other one in loopback; empty: `devices`
 
   fault_plan faults;
   std::uint32_t trials = 0;  ///< 0: the faults happen once, and the run goes on beside them

@@ -3,6 +3,7 @@
 #include "bench/submitter.hpp"
 
 #include "bench/cpu_time.hpp"
+#include "bench/notice_book.hpp"
 #include "bench/text.hpp"
 
 #include <algorithm>
@@ -29,11 +30,15 @@ constexpr base::duration pause_after_failure = 10ms;
 constexpr std::uint64_t always_sampled_batch = 256;
 constexpr std::uint64_t sampling_interval = 64;
 
+/// Threads of several runs over one pair of nodes count their notices from zero each.
+std::atomic<std::uint32_t> next_source{0};
+
 } // namespace
 
 submitter::submitter(const settings& what, std::uint32_t thread, transport& over, target_link& link,
                      run_control& control, run_memory memory)
-    : what_(what), thread_(thread), transport_(over), link_(link), control_(control), memory_(memory),
+    : what_(what), thread_(thread), source_(next_source++), transport_(over), link_(link), control_(control),
+      memory_(memory),
       content_(what, thread, memory,
                [this](std::uint64_t offset, std::uint64_t length) { return read_back(offset, length); }),
       requests_(what.batch) {}
@@ -62,6 +67,8 @@ void submitter::run() {
     while (goes_on && last == submitted::yes && open_.size() < what_.depth) {
       last = submit_one();
       goes_on = last != submitted::run_is_over;
+      if (what_.pause > base::duration::zero())
+        std::this_thread::sleep_for(what_.pause);
     }
     if (!open_.empty())
       take_oldest();
@@ -83,6 +90,11 @@ submitter::submitted submitter::submit_one() {
   }
   submit_options how;
   how.deadline = what_.deadline;
+  if (what_.notices) {
+    const bool shows_content = what_.verify && what_.op == operation::write;
+    how.notice =
+        to_notice({source_, where.round, submits_, where.offset, shows_content ? what_.batch_bytes() : 0});
+  }
   const bool sampled = what_.batch >= always_sampled_batch || submits_ % sampling_interval == 0;
   ++submits_;
   const auto begin = base::mono_clock::now();
@@ -154,6 +166,10 @@ void submitter::take_oldest() {
   const auto before = count_.completed;
   for (std::size_t i = 0; i < oldest.handle.size(); ++i)
     count_result(oldest.handle.result(i));
+  if (what_.notices) {
+    const bool delivered = oldest.handle.notice().status == notice_status::delivered;
+    ++(delivered ? count_.notices_delivered : count_.notices_not_delivered);
+  }
   count_.latency.record(static_cast<std::uint64_t>(took.count()));
   ++count_.batches;
   const auto completed = count_.completed - before;

@@ -57,6 +57,7 @@ private:
 
   const settings& what_;
   const std::uint32_t thread_;
+  const std::uint32_t source_; ///< of notices
   transport& transport_;
   target_link& link_;
   run_control& control_;

@@ -28,6 +28,8 @@ struct tally {
   std::uint64_t verified_bytes = 0;
   std::uint64_t mismatched_bytes = 0;
   std::map<base::reason, std::uint64_t> causes;
+  std::uint64_t notices_delivered = 0;
+  std::uint64_t notices_not_delivered = 0; ///< withheld, lost, or their fate is not known
 
   void begin_measuring() {
     latency.clear();
@@ -47,12 +49,14 @@ struct tally {
     stuck += other.stuck;
     verified_bytes += other.verified_bytes;
     mismatched_bytes += other.mismatched_bytes;
+    notices_delivered += other.notices_delivered;
+    notices_not_delivered += other.notices_not_delivered;
     for (const auto& [cause, n] : other.causes)
       causes[cause] += n;
   }
 
   bool is_good() const noexcept {
-    return failed == 0 && timed_out == 0 && stuck == 0 && mismatched_bytes == 0;
+    return failed == 0 && timed_out == 0 && stuck == 0 && mismatched_bytes == 0 && notices_not_delivered == 0;
   }
 };
 

@@ -70,6 +70,33 @@ TEST_CASE("reads are right over eight devices") {
   verify(operation::read, 8);
 }
 
+TEST_CASE("each batch's notice comes once and behind what it tells of") {
+  bench::settings what;
+  what.nics = 2;
+  what.verify = what.notices = true;
+  what.soft_host = "initiator";
+  what.size = 64u << 10;
+  what.threads = 3;
+  fit(what);
+  what.batches = 60;
+  const auto pair = bench::loopback_pair::open(what);
+  if (!pair)
+    FAIL(pair.error().to_string());
+  for (std::uint64_t runs = 1; runs <= 2; ++runs) {
+    const auto result = (*pair)->run(what, nullptr);
+    if (!result)
+      FAIL(result.error().to_string());
+    CHECK(result->is_good());
+    CHECK(result->count.notices_delivered == 60);
+    REQUIRE(result->notices);
+    CHECK(result->notices->received == runs * 60);
+    CHECK(result->notices->repeated == 0);
+    CHECK(result->notices->checked_bytes == runs * 60 * what.batch_bytes());
+    CHECK(result->notices->missing_bytes == 0);
+  }
+  CHECK((*pair)->close());
+}
+
 TEST_CASE("one transfer may be larger than 4 GiB") {
   bench::settings what;
   what.nic_mode = "null"; // the memory stays untouched, and so does not have to be there
