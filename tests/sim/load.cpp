@@ -10,8 +10,8 @@
 namespace actor_rdma::sim {
 
 load::load(cluster& in, machine& from, machine& to, std::size_t piece, std::size_t pieces, std::size_t qps)
-    : in_(in), from_(from), piece_(piece), bytes_(piece * pieces), source_(from.memory(bytes_, false)),
-      target_(to.memory(bytes_)) {
+    : in_(in), from_(from), to_(to), piece_(piece), bytes_(piece * pieces),
+      source_(from.memory(bytes_, false)), target_(to.memory(bytes_)) {
   auto peer = from.connect(to);
   if (!peer)
     return;
@@ -27,6 +27,11 @@ load::load(cluster& in, machine& from, machine& to, std::size_t piece, std::size
   };
   connected_ = in.world().run_until([&] { return activations(from) >= qps && is_published(); },
                                     in.now() + std::chrono::seconds{1});
+}
+
+load::~load() {
+  for (const auto* m : {&from_, &to_})
+    CHECK(m->count(observe::event_kind::internal_fault) == m->internal_faults);
 }
 
 std::shared_ptr<actors::batch_state> load::send(unsigned round, base::duration deadline) {

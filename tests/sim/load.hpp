@@ -15,6 +15,8 @@ public:
   /// Registers `pieces` x `piece` bytes on both nodes, connects, and waits until `qps` QPs of `from` are
   /// usable.
   load(cluster& in, machine& from, machine& to, std::size_t piece, std::size_t pieces, std::size_t qps);
+  /// However much of it was mended: that an actor's handler threw is a failure of the test.
+  ~load();
 
   /// Fills the source with a pattern of its own and submits all of it.
   std::shared_ptr<actors::batch_state> send(unsigned round,
@@ -40,6 +42,7 @@ private:
 
   cluster& in_;
   machine& from_;
+  machine& to_;
   std::size_t piece_;
   std::size_t bytes_;
   std::shared_ptr<actors::local_buffer> source_;
