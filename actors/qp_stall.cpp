@@ -127,7 +127,8 @@ void qp::handle(qp_rail_answers&) {
 /// time-outs of its (IBA, local ACK timeout). That its rail answers is no reason at once: both may have been
 /// held up by the same, and its own WRs be the next to end.
 base::duration qp::silence_until_hung() const noexcept {
-  const base::duration ack_timeout{4096LL << config_.qp_timeout};
+  // 0: the device never sends again
+  const base::duration ack_timeout{config_.qp_timeout == 0 ? 0 : 4096LL << config_.qp_timeout};
   const auto since_answer = rail_answers_ ? silence_at_answer_ + config_.stall_floor : base::duration::zero();
   return std::max({stall_limit(), std::min(4 * ack_timeout, config_.path_fence), since_answer}) - silence();
 }

@@ -6,6 +6,8 @@
 #include "drill/explain.hpp"
 #include "drill/format/read.hpp"
 #include "drill/judge.hpp"
+#include "drill/kernel/devices_file.hpp"
+#include "drill/kernel/suits_kernel.hpp"
 #include "drill/measure.hpp"
 #include "drill/play_command.hpp"
 #include "drill/random_scenario.hpp"
@@ -101,6 +103,24 @@ bool suit_time(const std::vector<scenario>& all, bool real, std::ostream& errors
   return good;
 }
 
+/// The same of devices of the kernel, if there are any.
+bool suit_devices(const std::vector<scenario>& all, const std::string& devices_file, std::ostream& errors) {
+  if (devices_file.empty())
+    return true;
+  const auto devices = read_devices_file(devices_file);
+  if (!devices) {
+    errors << "actor-rdma-drill: " << devices.error().to_string() << '\n';
+    return false;
+  }
+  bool good = true;
+  for (const auto& s : all)
+    for (const auto& complaint : refuse_on_kernel(s, *devices)) {
+      errors << s.path << ": " << complaint << '\n';
+      good = false;
+    }
+  return good;
+}
+
 int command_run(const std::vector<std::string>& files, const play_wishes& w, progress& how_far,
                 std::ostream& output, std::ostream& errors) {
   const auto all = read_all(files, errors);
@@ -110,6 +130,7 @@ int command_run(const std::vector<std::string>& files, const play_wishes& w, pro
   if (!good)
     errors << "actor-rdma-drill: --trace goes with one file and --seed\n";
   good = suit_time(all, w.real, errors) && good;
+  good = suit_devices(all, w.devices_file, errors) && good;
   if (!good)
     return exit_usage;
   for (const auto& s : all)
@@ -171,13 +192,21 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   run.add_flag(
       "--real", w.real,
       "In real time, with one process for each host; one run after the other, seed 1 if none is named");
+  std::string fabric = "soft";
+  auto* of_devices = run.add_option("--devices", w.devices_file,
+                                    "Which devices of the kernel stand for which of the scenarios (JSON)");
+  run.add_option("--fabric", fabric,
+                 "soft: the software NIC; verbs: devices of the kernel, in real time, see --devices")
+      ->check(CLI::IsMember({"soft", "verbs"}))
+      ->capture_default_str();
   talk_wishes talk;
   talk.add_to(run);
   host_wishes self;
   auto& host = *app.add_subcommand("host", "One host of a scenario that is played with --real")->group("");
   host.add_option("--file", self.file)->required();
   host.add_option("--name", self.name)->required();
-  host.add_option("--fabric", self.fabric)->required();
+  host.add_option("--fabric", self.fabric);
+  host.add_option("--devices", self.devices);
   host.add_option("--listen", self.listen)->required();
   host.add_option("--socket", self.socket)->required();
   std::string directory = "tests/scenarios";
@@ -214,6 +243,10 @@ int run_command_line(int argc, const char* const* argv, std::ostream& output, st
   base::refuse_empty_values(app);
   try {
     app.parse(argc, argv);
+    if ((fabric == "verbs") != (of_devices->count() != 0))
+      throw CLI::ValidationError("--fabric",
+                                 "verbs goes with --devices FILE, and --devices with --fabric verbs");
+    w.real = w.real || fabric == "verbs";
   } catch (const CLI::ParseError& e) {
     if (const auto unknown = base::name_unknown_command(app); !unknown.empty()) {
       errors << "actor-rdma-drill: " << unknown << '\n';

@@ -149,6 +149,7 @@ struct progress_fact {
 struct run_facts {
   std::uint64_t seed = 0;
   bool in_real_time = false;             ///< across processes; nothing repeats exactly
+  std::string devices_file;              ///< of the kernel's devices, if they are used
   std::vector<std::string> not_checked;  ///< invariants of which this run can tell nothing
   std::optional<std::string> unfinished; ///< why, if the run did not come to its end
   base::duration ended{};

@@ -2,10 +2,12 @@
 // The table of faults.
 #include "drill/fault_kinds.hpp"
 
+#include "drill/fabric_faults.hpp"
 #include "drill/fault_kind_groups.hpp"
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -36,14 +38,14 @@ fault_kind rule_kind(const char* name, const char* meaning, std::vector<std::str
     base::expected<void> outcome;
     for (const auto& r : rules(f))
       if (outcome)
-        outcome = s.add_rule(r);
+        outcome = s.devices().add_rule(r);
     return outcome;
   };
   k.undo = [rules = k.rules](spec f, stage& s) {
     base::expected<void> outcome;
     for (const auto& r : rules(f))
       if (outcome)
-        outcome = s.remove_rule(r);
+        outcome = s.devices().remove_rule(r);
     return outcome;
   };
   k.words = std::move(words);
@@ -57,6 +59,10 @@ std::string times(spec f) {
   return f.count ? fmt::format(", {} time{}", *f.count, *f.count == 1 ? "" : "s") : "";
 }
 
+std::string direction_of(spec f) {
+  return f.direction.empty() ? "tx" : f.direction;
+}
+
 /// What has to do with rules of the NIC and its async events.
 void add_rule_kinds(std::vector<fault_kind>& all) {
   all.push_back({"async_event",
@@ -64,7 +70,8 @@ void add_rule_kinds(std::vector<fault_kind>& all) {
                  {"device", "event"},
                  {"count"},
                  [](spec f, stage& s) {
-                   return s.raise_event(f.device, f.event, static_cast<std::uint32_t>(f.count.value_or(1)));
+                   return s.devices().raise_event(f.device, f.event,
+                                                  static_cast<std::uint32_t>(f.count.value_or(1)));
                  },
                  {},
                  [](spec f) {
@@ -80,15 +87,15 @@ void add_rule_kinds(std::vector<fault_kind>& all) {
   all.push_back(rule_kind(
       "packets_lost", "Packets are lost on the wire, in one direction; both ports stay up.", {"device"},
       {"peer", "direction"},
+      [](spec f) { return std::vector{fabric_faults::rule_of_loss(f.device, direction_of(f), f.peer)}; },
       [](spec f) {
-        return std::vector{"dev=" + f.device + (f.peer.empty() ? "" : " peer=" + f.peer) +
-                           " dir=" + (f.direction.empty() ? "tx" : f.direction) + " do=drop"};
-      },
-      [](spec f) {
-        return fmt::format("packets of {} ({}){} get lost", f.device,
-                           f.direction.empty() ? "tx" : f.direction,
+        return fmt::format("packets of {} ({}){} get lost", f.device, direction_of(f),
                            f.peer.empty() ? "" : " to or from " + f.peer);
       }));
+  for (const bool on : {true, false}) // wherever it is: a network without such rules loses packets too
+    (on ? all.back().apply : all.back().undo) = [on](spec f, stage& s) {
+      return s.devices().lose_packets(f.device, direction_of(f), f.peer, on);
+    };
   all.push_back(rule_kind(
       "verb_fails", "A verbs call on the device fails.", {"device", "verb", "error"}, {"count"},
       [](spec f) {
@@ -100,8 +107,8 @@ void add_rule_kinds(std::vector<fault_kind>& all) {
        "The device is taken out of its host: DEVICE_FATAL, and what was made of it is dead for good.",
        {"device"},
        {},
-       [](spec f, stage& s) { return s.set_lost(f.device, true); },
-       [](spec f, stage& s) { return s.set_lost(f.device, false); },
+       [](spec f, stage& s) { return s.devices().set_lost(f.device, true); },
+       [](spec f, stage& s) { return s.devices().set_lost(f.device, false); },
        [](spec f) { return f.device + " is lost"; }});
   all.push_back(rule_kind(
       "rule", "A rule of the software NIC is in force.", {"rule"}, {},
@@ -135,30 +142,31 @@ std::vector<fault_kind> make_kinds() {
                  "The device's port goes down.",
                  {"device"},
                  {"quiet"},
-                 [](spec f, stage& s) { return s.set_link(f.device, false, f.is_quiet); },
-                 [](spec f, stage& s) { return s.set_link(f.device, true, f.is_quiet); },
+                 [](spec f, stage& s) { return s.devices().set_link(f.device, false, f.is_quiet); },
+                 [](spec f, stage& s) { return s.devices().set_link(f.device, true, f.is_quiet); },
                  [](spec f) { return "the link of " + f.device + " goes down" + quietly(f); }});
   all.push_back({"link_up",
                  "The device's port comes up.",
                  {"device"},
                  {"quiet"},
-                 [](spec f, stage& s) { return s.set_link(f.device, true, f.is_quiet); },
+                 [](spec f, stage& s) { return s.devices().set_link(f.device, true, f.is_quiet); },
                  {},
                  [](spec f) { return "the link of " + f.device + " comes up" + quietly(f); },
                  true});
-  all.push_back(
-      {"hang",
-       "WRs of the device are swallowed: no completion, no error, until they are flushed.",
-       {"device"},
-       {"hard"},
-       [](spec f, stage& s) { return s.set_hang(f.device, f.is_hard ? hang_mode::hard : hang_mode::soft); },
-       [](spec f, stage& s) { return s.set_hang(f.device, hang_mode::off); },
-       [](spec f) { return f.device + " hangs" + (f.is_hard ? " and does not even flush" : ""); }});
+  all.push_back({"hang",
+                 "WRs of the device are swallowed: no completion, no error, until they are flushed.",
+                 {"device"},
+                 {"hard"},
+                 [](spec f, stage& s) {
+                   return s.devices().set_hang(f.device, f.is_hard ? hang_mode::hard : hang_mode::soft);
+                 },
+                 [](spec f, stage& s) { return s.devices().set_hang(f.device, hang_mode::off); },
+                 [](spec f) { return f.device + " hangs" + (f.is_hard ? " and does not even flush" : ""); }});
   all.push_back({"heal",
                  "The device hangs no longer; what it swallowed stays lost.",
                  {"device"},
                  {},
-                 [](spec f, stage& s) { return s.set_hang(f.device, hang_mode::off); },
+                 [](spec f, stage& s) { return s.devices().set_hang(f.device, hang_mode::off); },
                  {},
                  [](spec f) { return f.device + " hangs no longer"; },
                  true});
@@ -166,22 +174,22 @@ std::vector<fault_kind> make_kinds() {
                  "Packets that leave the device arrive later, whatever became of their sender.",
                  {"device", "by_ms"},
                  {},
-                 [](spec f, stage& s) { return s.set_delay(f.device, f.by); },
-                 [](spec f, stage& s) { return s.set_delay(f.device, {}); },
+                 [](spec f, stage& s) { return s.devices().set_delay(f.device, f.by); },
+                 [](spec f, stage& s) { return s.devices().set_delay(f.device, {}); },
                  [](spec f) { return "packets of " + f.device + " are late by " + ms(f.by); }});
   add_port_kinds(all);
   all.push_back({"gid_set",
                  "A place of the port's GID table gets this address (RoCE v2; InfiniBand if the port is).",
                  {"device", "index", "gid"},
                  {},
-                 [](spec f, stage& s) { return s.set_gid(f.device, f.index, f.gid); },
+                 [](spec f, stage& s) { return s.devices().set_gid(f.device, f.index, f.gid); },
                  {},
                  [](spec f) { return fmt::format("GID {} of {} becomes {}", f.index, f.device, f.gid); }});
   all.push_back({"gid_delete",
                  "A place of the port's GID table becomes empty.",
                  {"device", "index"},
                  {},
-                 [](spec f, stage& s) { return s.delete_gid(f.device, f.index); },
+                 [](spec f, stage& s) { return s.devices().delete_gid(f.device, f.index); },
                  {},
                  [](spec f) { return fmt::format("GID {} of {} is deleted", f.index, f.device); }});
   all.push_back(
@@ -189,23 +197,24 @@ std::vector<fault_kind> make_kinds() {
        "An address moves to another place of the port's GID table.",
        {"device", "index", "to_index"},
        {},
-       [](spec f, stage& s) { return s.move_gid(f.device, f.index, f.to_index); },
-       [](spec f, stage& s) { return s.move_gid(f.device, f.to_index, f.index); },
+       [](spec f, stage& s) { return s.devices().move_gid(f.device, f.index, f.to_index); },
+       [](spec f, stage& s) { return s.devices().move_gid(f.device, f.to_index, f.index); },
        [](spec f) { return fmt::format("GID {} of {} moves to {}", f.index, f.device, f.to_index); }});
   all.push_back({"mtu",
                  "The port's MTU becomes this; it raises no event.",
                  {"device", "mtu"},
                  {},
-                 [](spec f, stage& s) { return s.set_mtu(f.device, f.mtu); },
-                 [](spec f, stage& s) { return s.set_mtu(f.device, s.usual_mtu(f.device)); },
+                 [](spec f, stage& s) { return s.devices().set_mtu(f.device, f.mtu); },
+                 [](spec f, stage& s) { return s.devices().set_mtu(f.device, std::nullopt); },
                  [](spec f) { return fmt::format("the MTU of {} becomes {}", f.device, f.mtu); }});
-  all.push_back({"lid",
-                 "The InfiniBand port's LID becomes this; 0: no subnet manager has given it one.",
-                 {"device", "lid"},
-                 {},
-                 [](spec f, stage& s) { return s.set_lid(f.device, f.lid); },
-                 [](spec f, stage& s) { return s.set_lid(f.device, s.usual_lid(f.device)); },
-                 [](spec f) { return fmt::format("the LID of {} becomes {}", f.device, f.lid); }});
+  all.push_back(
+      {"lid",
+       "The InfiniBand port's LID becomes this; 0: no subnet manager has given it one.",
+       {"device", "lid"},
+       {},
+       [](spec f, stage& s) { return s.devices().set_lid(f.device, f.lid); },
+       [](spec f, stage& s) { return s.devices().set_lid(f.device, s.devices().usual_lid(f.device)); },
+       [](spec f) { return fmt::format("the LID of {} becomes {}", f.device, f.lid); }});
   all.push_back({"revoke_memory",
                  "The memory that a traffic reaches at its `to` is deregistered; undone, it has new keys.",
                  {"traffic", "for_ms"},

@@ -77,15 +77,19 @@ std::string tell(const scenario& s, const run_facts& f, const std::vector<findin
     text += fmt::format("    {:12.3f} ms  {}: {}\n", in_ms(x.at), x.text, x.why);
   add_transitions(text, f, actors);
   text += (f.in_real_time ? "  try it again: " : "  repeat it: ") +
-          repeat_command(s, f.seed, f.in_real_time) + "\n";
+          repeat_command(s, f.seed, f.in_real_time, f.devices_file) + "\n";
   return text;
 }
 
 } // namespace
 
-std::string repeat_command(const scenario& what, std::uint64_t seed, bool in_real_time) {
-  return fmt::format("actor-rdma-drill run {}{} --seed {} --trace", in_real_time ? "--real " : "", what.path,
-                     seed);
+std::string repeat_command(const scenario& what, std::uint64_t seed, bool in_real_time,
+                           const std::string& devices_file) {
+  return fmt::format("actor-rdma-drill run {}{} --seed {} --trace",
+                     !devices_file.empty() ? "--fabric verbs --devices " + devices_file + " "
+                     : in_real_time        ? "--real "
+                                           : "",
+                     what.path, seed);
 }
 
 int status_of(const std::vector<finding>& findings) {
@@ -101,6 +105,7 @@ verdict judge(const scenario& what, const run_facts& facts) {
   verdict v;
   v.seed = facts.seed;
   v.in_real_time = facts.in_real_time;
+  v.devices_file = facts.devices_file;
   v.not_checked = facts.not_checked;
   v.fingerprint = facts.fingerprint;
   v.steps = facts.steps;

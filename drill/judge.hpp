@@ -34,6 +34,7 @@ struct verdict {
   std::uint64_t steps = 0;
   double virtual_ms = 0; ///< of real time, if it is in_real_time
   bool in_real_time = false;
+  std::string devices_file; ///< of the kernel's devices, if they were used
   std::vector<std::string> not_checked;
   std::vector<std::optional<double>> figures; ///< of the file's expectations, in their order
   bool is_void = false; ///< in real time: the machine kept threads waiting while a recovery was measured
@@ -42,6 +43,7 @@ struct verdict {
 verdict judge(const scenario& what, const run_facts& facts);
 int status_of(const std::vector<finding>& findings);
 /// The one command that repeats the run; in real time, that tries it again.
-std::string repeat_command(const scenario& what, std::uint64_t seed, bool in_real_time = false);
+std::string repeat_command(const scenario& what, std::uint64_t seed, bool in_real_time = false,
+                           const std::string& devices_file = {});
 
 } // namespace actor_rdma::drill

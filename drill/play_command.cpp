@@ -77,13 +77,16 @@ void print_json(std::ostream& out, const scenario& s, const verdict& v) {
                         {"check", f.check},
                         {"about", f.about},
                         {"text", f.text}});
-  nlohmann::json line{{"file", s.path},           {"id", s.id},
-                      {"seed", v.seed},           {"status", v.status},
-                      {"transfers", v.transfers}, {"virtual_ms", v.virtual_ms},
-                      {"steps", v.steps},         {"fingerprint", fmt::format("{:016x}", v.fingerprint)},
-                      {"findings", findings},     {"repeat", repeat_command(s, v.seed, v.in_real_time)}};
+  nlohmann::json line{
+      {"file", s.path},           {"id", s.id},
+      {"seed", v.seed},           {"status", v.status},
+      {"transfers", v.transfers}, {"virtual_ms", v.virtual_ms},
+      {"steps", v.steps},         {"fingerprint", fmt::format("{:016x}", v.fingerprint)},
+      {"findings", findings},     {"repeat", repeat_command(s, v.seed, v.in_real_time, v.devices_file)}};
   if (v.in_real_time)
     line.update({{"real", true}, {"not_checked", v.not_checked}});
+  if (!v.devices_file.empty())
+    line["devices"] = v.devices_file;
   if (!v.void_faults.empty()) {
     auto& list = line["void_faults"] = nlohmann::json::array();
     for (const auto& [which, n] : v.void_faults)
@@ -118,7 +121,7 @@ seed_range seeds_of(const play_wishes& w, std::uint64_t usual) {
 /// One run after the other: each has the machine for itself.
 int run_in_real_time(const std::vector<scenario>& all, const play_wishes& w, progress& how_far,
                      std::ostream& out) {
-  real_runner with;
+  real_runner with(w.devices_file);
   int status = exit_good;
   const auto r = seeds_of(w, 1);
   const auto total = (r.last - r.first + 1) * all.size();
@@ -144,8 +147,9 @@ int run_in_real_time(const std::vector<scenario>& all, const play_wishes& w, pro
       if (w.json)
         print_json(out, s, v);
       else
-        out << (v.report.empty() ? fmt::format("{}: seed {} is well in real time: {}\n", name_of(file, all),
-                                               seed, counts(v.transfers))
+        out << (v.report.empty() ? fmt::format("{}: seed {} is well in real time{}: {}\n", name_of(file, all),
+                                               seed, w.devices_file.empty() ? "" : " on the kernel's devices",
+                                               counts(v.transfers))
                                  : v.report)
             << words_of(v.void_faults)
             << fmt::format("  not checked with --real: {}\n", fmt::join(v.not_checked, ", ")) << std::flush;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace actor_rdma::drill {
@@ -24,7 +25,8 @@ struct play_wishes {
   unsigned jobs = 0;               ///< 0: the number of cores
   bool trace = false;              ///< one file and `seed`
   bool json = false;
-  bool real = false; ///< every file suits it
+  bool real = false;        ///< every file suits it
+  std::string devices_file; ///< in real time, on devices of the kernel; every file suits them
 };
 
 /// The exit status of the program: the greatest of all runs'.

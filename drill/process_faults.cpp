@@ -41,7 +41,7 @@ std::vector<std::string> rules_of(spec f) {
 
 base::expected<void> exhaust(spec f, stage& s, bool on) {
   for (const auto& rule : rules_of(f))
-    if (auto done = on ? s.add_rule(rule) : s.remove_rule(rule); !done)
+    if (auto done = on ? s.devices().add_rule(rule) : s.devices().remove_rule(rule); !done)
       return done;
   return f.resource == "descriptors" ? s.limit_descriptors(f.host, on) : base::expected<void>{};
 }

@@ -9,10 +9,9 @@
 #include "base/error.hpp"
 #include "base/time.hpp"
 #include "bootstrap/memory_channel.hpp"
-#include "verbs/soft/fabric.hpp"
+#include "drill/device_faults.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace actor_rdma::drill {
@@ -30,33 +29,7 @@ public:
   };
   virtual process_state process_of(const std::string& host) const = 0;
 
-  virtual done set_link(const std::string& device, bool up, bool quietly) = 0;
-  virtual done set_hang(const std::string& device, verbs::soft::hang_mode mode) = 0;
-  virtual done set_lost(const std::string& device, bool on) = 0;
-  virtual done set_delay(const std::string& device, base::duration by) = 0;
-  /// `member`: nothing is all of a bond.
-  virtual done set_rate(const std::string& device, double gbit_s, std::optional<std::uint32_t> member) = 0;
-  virtual done set_member(const std::string& device, std::uint32_t member, bool up,
-                          std::optional<base::duration> leaves_after) = 0;
-  virtual done set_width(const std::string& device, std::uint32_t lanes, double lane_gbit_s) = 0;
-  /// 0: as much as comes.
-  virtual done set_host_memory(const std::string& host, double gbit_s) = 0;
-  virtual double usual_host_memory(const std::string& host) const = 0;
-  /// What the scenario says the device's rate is.
-  virtual double usual_rate(const std::string& device) const = 0;
-  virtual done raise_event(const std::string& device, const std::string& event, std::uint32_t count) = 0;
-  /// A rule holds until the same text is removed; a text that was added twice has to be removed twice.
-  virtual done add_rule(const std::string& text) = 0;
-  virtual done remove_rule(const std::string& text) = 0;
-
-  virtual done set_gid(const std::string& device, std::uint32_t index, const std::string& gid) = 0;
-  virtual done delete_gid(const std::string& device, std::uint32_t index) = 0;
-  virtual done move_gid(const std::string& device, std::uint32_t from, std::uint32_t to) = 0;
-  virtual done set_mtu(const std::string& device, std::uint32_t bytes) = 0;
-  virtual std::uint32_t usual_mtu(const std::string& device) const = 0;
-  virtual done set_lid(const std::string& device, std::uint16_t lid) = 0;
-  /// The one that the device had before the first change.
-  virtual std::uint16_t usual_lid(const std::string& device) const = 0;
+  virtual device_faults& devices() = 0;
   /// The memory that the traffic writes or reads at its `to` is deregistered, or registered again as it was.
   virtual done revoke_memory(const std::string& traffic, bool on) = 0;
 

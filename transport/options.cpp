@@ -71,7 +71,7 @@ base::expected<void> validate(const options& o) {
            within_ms("reconnect_window_ms", o.reconnect_window, 1ms, 600s),
            within_ms("stuck_after_ms", o.stuck_after, 1ms, base::duration::max()),
            within_ms("shutdown_timeout_ms", o.shutdown_timeout, 1ms, 600s),
-           within<unsigned>("qp_timeout", o.qp_timeout, 1, 31),
+           within<unsigned>("qp_timeout", o.qp_timeout, 0, 31),
            within<unsigned>("retry_count", o.retry_count, 0, 7),
            within<unsigned>("read_depth", o.read_depth, 1, 255),
            within<std::uint32_t>("gid_index", o.gid_index.value_or(0), 0, 255),

@@ -97,7 +97,7 @@ struct options {
   /// poll_notice(). It may submit and wait for nothing; while it runs, notices wait in the inbox.
   std::function<void(received_notice&&)> on_notice;
 
-  std::uint8_t qp_timeout = 12; ///< ibv_modify_qp(3) timeout: 4.096 us * 2^n
+  std::uint8_t qp_timeout = 12; ///< ibv_modify_qp(3) timeout: 4.096 us * 2^n; 0: none, a lost packet is lost
   std::uint8_t retry_count = 7;
   std::uint8_t read_depth = 16;
   /// Index in the GID table of every port that is used. Nothing: the address is chosen (RoCE v2, routable, on

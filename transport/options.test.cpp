@@ -38,7 +38,7 @@ TEST_CASE("an option out of range is refused by its name, with the value and wha
   says(refusal([](auto& o) { o.cq_entries = 1023; }), "cq_entries is 1023, accepted is 1024 to 4194304");
   says(refusal([](auto& o) { o.send_queue_depth = 96; }),
        "send_queue_depth is 96, accepted is a power of two");
-  says(refusal([](auto& o) { o.qp_timeout = 0; }), "qp_timeout is 0, accepted is 1 to 31");
+  says(refusal([](auto& o) { o.qp_timeout = 32; }), "qp_timeout is 32, accepted is 0 to 31");
   says(refusal([](auto& o) { o.retry_count = 8; }), "retry_count is 8, accepted is 0 to 7");
   says(refusal([](auto& o) { o.soft.mode = "fast"; }),
        "soft.mode is fast, accepted is inline, paced or null");

@@ -74,6 +74,23 @@ figure count_bytes(spec e, facts f) {
   return from && to ? figure{*to - *from} : std::nullopt;
 }
 
+/// A machine that let nobody run says nothing about lanes.
+figure longest_lane_gap(spec e, facts f) {
+  base::duration longest{};
+  for (const auto& x : f.events) {
+    if (x.what.kind != observe::event_kind::lane_gap || x.in_shutdown ||
+        (!e.host.empty() && x.host != e.host) || !within(x.at, e.after, e.before))
+      continue;
+    base::duration gap{static_cast<std::int64_t>(x.what.value)};
+    for (const auto& m : f.machine_gaps)
+      gap -= std::max(base::duration::zero(),
+                      std::min(m.at + m.lasted, x.at) -
+                          std::max(m.at, x.at - base::duration{static_cast<std::int64_t>(x.what.value)}));
+    longest = std::max(longest, gap);
+  }
+  return in_ms(longest);
+}
+
 figure count_events(spec e, facts f) {
   return static_cast<double>(std::count_if(f.events.begin(), f.events.end(), [&](const event_fact& x) {
     return !x.in_shutdown && (e.host.empty() || x.host == e.host) && e.event == to_string(x.what.kind) &&
@@ -204,6 +221,12 @@ std::vector<expect_kind> make_kinds() {
        {"host", "subject", "detail", "after_ms", "before_ms"},
        {},
        count_events},
+      {"lane_gap_ms",
+       "the longest time for which a lane did not run, less what the machine is to blame for, ms",
+       {},
+       {"host", "after_ms", "before_ms"},
+       {},
+       longest_lane_gap},
       {"reissued_slices",
        "the most slices that one rail gave to others within a window",
        {},

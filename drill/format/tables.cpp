@@ -187,7 +187,7 @@ const key_table<actors::settings>& settings_keys() {
       ms("connect_deadline_ms", &s::connect_deadline, 10, 600e3),
       ms("reconnect_window_ms", &s::reconnect_window, 1, 600e3),
       ms("stuck_after_ms", &s::stuck_after, 1),
-      whole("qp_timeout", &s::qp_timeout, 1, 31),
+      whole("qp_timeout", &s::qp_timeout, 0, 31),
       whole("retry_count", &s::retry_count, 0, 7),
       whole("read_depth", &s::read_depth, 1, 255),
       flag("ib_grh", &s::ib_grh),

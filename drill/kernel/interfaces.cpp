@@ -197,6 +197,33 @@ base::expected<std::optional<std::uint32_t>> rdma_index(const std::string& devic
   return std::nullopt;
 }
 
+base::expected<object_counts> rdma_objects(const std::string& device) {
+  netlink_message m(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_RES_GET), NLM_F_DUMP);
+  const auto all = netlink_list(NETLINK_RDMA, std::move(m), 0, "cannot count the objects of RDMA devices");
+  if (!all)
+    return base::fail(all.error());
+  object_counts counts;
+  for (const auto& one : *all) {
+    const auto name = one.find(RDMA_NLDEV_ATTR_DEV_NAME);
+    const auto table = one.find(RDMA_NLDEV_ATTR_RES_SUMMARY);
+    if (name == one.end() || table == one.end() || device != name->second.c_str())
+      continue;
+    each_attribute(table->second, [&](std::uint16_t, std::string_view entry) {
+      const auto a = attributes_in(entry);
+      const auto what = a.find(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_NAME);
+      const auto count = a.find(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR);
+      if (what == a.end() || count == a.end() || count->second.size() != sizeof(std::uint64_t))
+        return;
+      const std::string kind = what->second.c_str();
+      if (kind == "qp")
+        std::memcpy(&counts.qps, count->second.data(), sizeof counts.qps);
+      else if (kind == "mr")
+        std::memcpy(&counts.mrs, count->second.data(), sizeof counts.mrs);
+    });
+  }
+  return counts;
+}
+
 done add_rxe(const std::string& device, const std::string& netdev) {
   netlink_message m(RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK), NLM_F_ACK);
   m.text(RDMA_NLDEV_ATTR_DEV_NAME, device).text(RDMA_NLDEV_ATTR_LINK_TYPE, "rxe");

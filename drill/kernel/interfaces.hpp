@@ -27,6 +27,13 @@ done set_dropping(const std::string& netdev, bool incoming, bool on);
 
 /// The kernel's number of an RDMA device; nothing if there is none of this name.
 base::expected<std::optional<std::uint32_t>> rdma_index(const std::string& device);
+/// What the kernel counts of a device's, of all processes and of its own.
+struct object_counts {
+  std::uint64_t qps = 0;
+  std::uint64_t mrs = 0;
+};
+/// None of a device that is not there.
+base::expected<object_counts> rdma_objects(const std::string& device);
 done add_rxe(const std::string& device, const std::string& netdev);
 /// Comes back when every program has closed the device.
 done remove_rdma_link(const std::string& device);

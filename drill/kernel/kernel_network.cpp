@@ -83,7 +83,15 @@ base::expected<const kernel_device*> kernel_network::named(const std::string& na
 
 done kernel_network::set_admin(const std::string& name, bool up) {
   const auto d = named(name);
-  return d ? interfaces::set_up((*d)->netdev, up) : base::fail(d.error());
+  if (!d)
+    return base::fail(d.error());
+  if (auto did = interfaces::set_up((*d)->netdev, up); !did || !up)
+    return did;
+  for (const auto& a : (*d)->addresses) // an interface that goes down loses those of IPv6
+    if (a.find(':') != std::string::npos)
+      if (auto did = interfaces::set_address((*d)->netdev, a, true); !did && did.error().sys_errno != EEXIST)
+        return did;
+  return {};
 }
 
 done kernel_network::set_cable(const std::string& name, bool up) {

@@ -2,9 +2,9 @@
 // netlink(7): alignment, acknowledgements, extended answers.
 #include "drill/kernel/netlink.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include <linux/netlink.h>
@@ -38,26 +38,11 @@ private:
   int fd_;
 };
 
-netlink_attributes read_attributes(const char* at, std::size_t left) {
-  netlink_attributes all;
-  while (left >= sizeof(nlattr)) {
-    nlattr head{};
-    std::memcpy(&head, at, sizeof head);
-    if (head.nla_len < sizeof head || head.nla_len > left)
-      break;
-    all[head.nla_type & NLA_TYPE_MASK].assign(at + sizeof head, head.nla_len - sizeof head);
-    const auto step = std::min(aligned(head.nla_len), left);
-    at += step;
-    left -= step;
-  }
-  return all;
-}
-
 /// What the kernel says beside the errno, or nothing.
 std::string words_of(const nlmsghdr& head, const char* body, std::size_t length) {
   if ((head.nlmsg_flags & NLM_F_ACK_TLVS) == 0 || length < sizeof(nlmsgerr))
     return {};
-  const auto all = read_attributes(body + sizeof(nlmsgerr), length - sizeof(nlmsgerr));
+  const auto all = attributes_in({body + sizeof(nlmsgerr), length - sizeof(nlmsgerr)});
   const auto found = all.find(NLMSGERR_ATTR_MSG);
   return found == all.end() ? std::string{} : ": " + std::string(found->second.c_str());
 }
@@ -101,6 +86,24 @@ base::expected<void> converse(int protocol, netlink_message& message, const std:
 }
 
 } // namespace
+
+void each_attribute(std::string_view bytes,
+                    const std::function<void(std::uint16_t type, std::string_view value)>& each) {
+  while (bytes.size() >= sizeof(nlattr)) {
+    nlattr head{};
+    std::memcpy(&head, bytes.data(), sizeof head);
+    if (head.nla_len < sizeof head || head.nla_len > bytes.size())
+      return;
+    each(head.nla_type & NLA_TYPE_MASK, bytes.substr(sizeof head, head.nla_len - sizeof head));
+    bytes.remove_prefix(std::min(aligned(head.nla_len), bytes.size()));
+  }
+}
+
+netlink_attributes attributes_in(std::string_view bytes) {
+  netlink_attributes all;
+  each_attribute(bytes, [&](std::uint16_t type, std::string_view value) { all[type] = value; });
+  return all;
+}
 
 netlink_message::netlink_message(std::uint16_t type, std::uint16_t flags) {
   nlmsghdr head{};
@@ -149,7 +152,7 @@ netlink_list(int protocol, netlink_message message, std::size_t header_bytes, co
   std::vector<netlink_attributes> all;
   const auto done = converse(protocol, message, what, [&](const char* body, std::size_t length) {
     if (length >= header_bytes)
-      all.push_back(read_attributes(body + header_bytes, length - header_bytes));
+      all.push_back(attributes_in({body + header_bytes, length - header_bytes}));
   });
   if (!done)
     return base::fail(done.error());

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -49,8 +50,13 @@ private:
 /// error's text. The kernel does the work within the call: it lasts as long as that does.
 base::expected<void> netlink_ask(int protocol, netlink_message message, const std::string& what);
 
-/// Attributes of one object in an answer, by type; of nested ones only the bytes.
+/// Attributes of one object in an answer, by type; of nested ones only the bytes, and of several of one type
+/// the last.
 using netlink_attributes = std::map<std::uint16_t, std::string>;
+/// Those that stand in `bytes`, the value of a nested one, in turn.
+void each_attribute(std::string_view bytes,
+                    const std::function<void(std::uint16_t type, std::string_view value)>& each);
+netlink_attributes attributes_in(std::string_view bytes);
 
 /// Asks for a list. `header_bytes` is the length of the family's header before the attributes.
 base::expected<std::vector<netlink_attributes>>

@@ -2,13 +2,39 @@
 // Each setting of a scenario by the name that it has among the transport's options.
 #include "drill/real/host_options.hpp"
 
+#include "drill/kernel/devices_file.hpp"
 #include "verbs/soft/fabric.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace actor_rdma::drill {
 
-options options_of(const host_wishes& w, const host_spec& h, const std::shared_ptr<host_outbox>& out) {
+namespace {
+
+/// Devices of the kernel stand for those of the scenario.
+base::expected<void> use_kernel_devices(const std::string& file, const host_spec& h, options& o) {
+  const auto all = read_devices_file(file);
+  if (!all)
+    return base::fail(all.error());
+  o.fabric = fabric_kind::verbs;
+  for (const auto& nic : h.nics()) {
+    const auto found = std::find_if(
+        all->begin(), all->end(), [&](const kernel_device& d) { return d.name == h.name + "/" + nic.name; });
+    if (found == all->end())
+      return base::fail(base::reason::not_found, "drill",
+                        file + " names no device for " + h.name + "/" + nic.name);
+    o.devices.push_back(found->device);
+    auto& spare = o.spare_devices;
+    std::replace(spare.begin(), spare.end(), nic.name, found->device);
+  }
+  return {};
+}
+
+} // namespace
+
+base::expected<options> options_of(const host_wishes& w, const host_spec& h,
+                                   const std::shared_ptr<host_outbox>& out) {
   options o;
   const auto& c = h.config;
   o.name = h.name;
@@ -46,6 +72,9 @@ options options_of(const host_wishes& w, const host_spec& h, const std::shared_p
   o.gid_index = c.gid_index;
   o.ib_grh = c.ib_grh;
   o.events = std::make_shared<event_reporter>(out);
+  if (!w.devices.empty())
+    if (const auto used = use_kernel_devices(w.devices, h, o); !used)
+      return base::fail(used.error());
   return o;
 }
 

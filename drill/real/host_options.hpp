@@ -11,7 +11,9 @@
 
 namespace actor_rdma::drill {
 
-/// Events of the transport go to `out`.
-options options_of(const host_wishes& w, const host_spec& h, const std::shared_ptr<host_outbox>& out);
+/// Events of the transport go to `out`. Refused: a devices file that cannot be read, or does not name all of
+/// the host's devices.
+base::expected<options> options_of(const host_wishes& w, const host_spec& h,
+                                   const std::shared_ptr<host_outbox>& out);
 
 } // namespace actor_rdma::drill

@@ -43,9 +43,10 @@ base::expected<std::unique_ptr<host_process>> host_process::start(const start_op
     return base::fail(base::reason::resource, "drill", "cannot make a socket pair", errno);
   line_socket ours(ends[0]);
   const line_socket theirs(ends[1]);
-  std::vector<std::string> words{"actor-rdma-drill", "host",     "--file",   how.file,
-                                 "--name",           how.host,   "--fabric", how.fabric,
-                                 "--listen",         how.listen, "--socket", std::to_string(theirs.fd())};
+  std::vector<std::string> words{
+      "actor-rdma-drill", "host",     "--file",   how.file,   "--name",
+      how.host,           "--listen", how.listen, "--socket", std::to_string(theirs.fd())};
+  words.insert(words.end(), how.devices.begin(), how.devices.end());
   std::vector<char*> argv;
   for (auto& w : words)
     argv.push_back(w.data());

@@ -21,7 +21,7 @@ public:
   struct start_options {
     std::string file; ///< of the scenario
     std::string host;
-    std::string fabric;
+    std::vector<std::string> devices; ///< words by which it finds them
     std::string listen;
     std::vector<int> memory; ///< descriptors that it inherits, under their numbers
   };

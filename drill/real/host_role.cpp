@@ -110,6 +110,7 @@ private:
   void fork_child(const json& order);
 
   int socket_ = -1;
+  bool tells_receipts_ = false;
   forked_children children_;
   std::shared_ptr<host_outbox> out_;
   std::unique_ptr<transport> transport_;
@@ -123,7 +124,13 @@ private:
 };
 
 bool host_role::open(const host_wishes& w, const host_spec& h) {
-  auto made = transport::create(options_of(w, h, out_));
+  const auto how = options_of(w, h, out_);
+  if (!how) {
+    out_->say({{"failed", how.error().to_string()}});
+    return false;
+  }
+  tells_receipts_ = how->fabric == fabric_kind::verbs; // nobody else counts their bytes
+  auto made = transport::create(*how);
   if (!made) {
     out_->say({{"failed", made.error().to_string()}});
     return false;
@@ -243,6 +250,7 @@ void host_role::submit(const json& order) {
                         i.at(2).get<std::uint64_t>()});
   submit_options how;
   how.deadline = base::duration{order.at("deadline_ns").get<std::int64_t>()};
+  how.receipts = tells_receipts_;
   how.on_done = [this, number] { ended(number); };
   const auto at = now_ns();
   auto made = transport_->submit(peers_[order.at("peer").get<std::string>()], requests, std::move(how));
@@ -261,6 +269,12 @@ void host_role::ended(std::uint64_t number) {
     const auto r = b.handle.result(i);
     results.push_back(
         {static_cast<unsigned>(r.status), static_cast<unsigned>(r.cause), r.remote_fence_unconfirmed});
+    if (const auto receipt = b.handle.receipt(i)) {
+      json shares = json::array();
+      for (const auto& s : receipt->rails)
+        shares.push_back({s.rail, s.bytes});
+      results.back().push_back(std::move(shares));
+    }
     b.told.push_back(r.status);
   }
   out_->say({{"ended", number}, {"at_ns", at}, {"results", results}});

@@ -16,7 +16,8 @@
 //   changed                             -> changed                 [[batch, index, status]...] since their
 //            ends were told
 //   stop                                -> left, fds               fds: [before, after]; then it ends
-// An answer with "error" says why not. Unasked: ready (address), event, log, ended (batch, at_ns, results).
+// An answer with "error" says why not. Unasked: ready (address), event, log, ended (batch, at_ns, results:
+// [[status, cause, unconfirmed]...]; with devices of the kernel each with its receipt, [[rail, bytes]...]).
 #pragma once
 
 #include <string>
@@ -26,7 +27,8 @@ namespace actor_rdma::drill {
 struct host_wishes {
   std::string file;
   std::string name;
-  std::string fabric;
+  std::string fabric;  ///< of the software NIC
+  std::string devices; ///< or a devices file: those of the kernel
   std::string listen;
   int socket = -1;
 };

@@ -339,6 +339,9 @@ void real_flow::end_item(open_batch& of, item& what, base::time_point at, const 
   f.status = f.final_status = static_cast<transfer_status>(result.at(0).get<unsigned>());
   f.cause = static_cast<base::reason>(result.at(1).get<unsigned>());
   f.unconfirmed = result.at(2).get<bool>();
+  if (result.size() > 3)
+    for (const auto& share : result.at(3))
+      where_.carried(share.at(0).get<std::string>(), share.at(1).get<std::uint64_t>());
   f.allowance += where_.from->frozen_since(of.submitted); // a stopped process tells nothing
   const bool remote_is_there = of.remote_life == remote_life_;
   if (f.status == transfer_status::completed && spec_.verify &&

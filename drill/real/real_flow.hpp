@@ -28,7 +28,9 @@ public:
     std::uint64_t key = 0;                  ///< of its two memories: this and the next number
     std::uint64_t first_batch = 0;          ///< its batches are numbered from here
     std::function<std::string()> dial;      ///< where `to` is reached
-    std::function<void()> ended;            ///< after each batch
+    /// By which rail so many bytes of a transfer went, if its process knows.
+    std::function<void(const std::string&, std::uint64_t)> carried;
+    std::function<void()> ended; ///< after each batch
   };
   real_flow(traffic_spec spec, place where, bool is_after_traffic);
 

@@ -24,9 +24,9 @@ base::time_point time_of(const nlohmann::json& ns) {
 
 } // namespace
 
-base::expected<void> real_host::start(const std::string& file, const std::string& fabric,
+base::expected<void> real_host::start(const std::string& file, const std::vector<std::string>& devices,
                                       std::vector<int> memory) {
-  auto made = host_process::start({file, name(), fabric, address_, std::move(memory)});
+  auto made = host_process::start({file, name(), devices, address_, std::move(memory)});
   if (!made)
     return base::fail(made.error());
   process_ = std::move(*made);

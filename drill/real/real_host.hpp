@@ -30,8 +30,9 @@ public:
   const std::string& address() const noexcept { return address_; }
 
   /// A process for it; is_alive() when that has said that it is ready. The first one chooses an address, the
-  /// later ones get the same.
-  base::expected<void> start(const std::string& file, const std::string& fabric, std::vector<int> memory);
+  /// later ones get the same. `devices`: words by which it finds them.
+  base::expected<void> start(const std::string& file, const std::vector<std::string>& devices,
+                             std::vector<int> memory);
   void kill();
   /// SIGTERM, and waits for its end. What is wrong with that, if anything; else `left` is what it could not
   /// release.
@@ -56,7 +57,8 @@ public:
   std::function<void()> ready;
   std::function<void(const observe::event&)> event;
   std::function<void(base::time_point, const std::string&)> log;
-  /// number of the batch, its results as [status, cause, unconfirmed]
+  /// number of the batch, its results as [status, cause, unconfirmed], and with devices of the
+  /// kernel [[rail, bytes]...]
   std::function<void(std::uint64_t, base::time_point, const json&)> ended;
   /// It is gone and nobody killed it: why.
   std::function<void(const std::string&)> crashed;

@@ -20,14 +20,14 @@ using namespace std::chrono_literals;
 
 constexpr base::duration come_up_patience = 30s;
 /// The NIC's log is a ring, and somebody has to look whether the run is over.
-constexpr base::duration longest_turn = 2ms;
+constexpr base::duration longest_turn = 10ms;
 
 } // namespace
 
-real_play::real_play(const scenario& what, std::uint64_t seed, const run_wishes& wishes,
-                     stop_signals& signals, run_facts& into)
+real_play::real_play(const scenario& what, std::uint64_t seed, std::unique_ptr<real_devices> devices,
+                     const run_wishes& wishes, stop_signals& signals, run_facts& into)
     : what_(what), facts_(into), traces_(wishes.trace), watcher_(wishes.look), signals_(signals),
-      stage_(what, seed, loop_), random_(seed * 0x9e3779b97f4a7c15 + 1), zero_(loop_.now()),
+      stage_(what, std::move(devices), loop_), random_(seed * 0x9e3779b97f4a7c15 + 1), zero_(loop_.now()),
       agenda_(what, into) {
   for (const auto& [name, host] : stage_.hosts())
     listen_to(*host);
@@ -103,23 +103,26 @@ void real_play::trace(base::duration at, const std::string& text) {
 
 void real_play::hear(const std::string& host, observe::event what) {
   for (auto* text : {&what.subject, &what.detail})
-    stage_.name_addresses(*text);
+    stage_.use_names_of_scenario(*text);
   trace(what.at - zero_, fmt::format("{}: {} {} -> {} {} [{:#x}]", what.subject, to_string(what.kind),
                                      what.from, what.to, what.detail, what.value));
   facts_.events.push_back({host, what.at - zero_, what, shutting_down_});
   if (what.kind != observe::event_kind::transition || what.subject.find('#') == std::string::npos)
     return;
-  if (what.to == "ACTIVE")
+  if (what.to == "ACTIVE") {
     active_qps_[host].insert(what.subject);
-  else
+    if (what.from == "REBUILDING" && !stage_.nics().logs_qps()) // those that did not come up are not seen
+      made_qp(what.subject.substr(0, what.subject.find_first_of("<>")), what.at);
+  } else {
     active_qps_[host].erase(what.subject);
+  }
 }
 
 bool real_play::turn_until(const std::function<bool()>& done, base::time_point until) {
   while (failure_.empty() && !done()) {
     if (loop_.now() > until)
       return false;
-    loop_.turn(longest_turn);
+    loop_.turn(std::min(longest_turn, stage_.nics().look_period()));
     look_at_log();
     if (watcher_)
       watcher_(now(), ended());
@@ -128,20 +131,23 @@ bool real_play::turn_until(const std::function<bool()>& done, base::time_point u
 }
 
 void real_play::look_at_log() {
-  for (const auto& e : stage_.fabric().read_log(log_next_, log_next_)) {
+  for (const auto& e : stage_.nics().new_log()) {
     trace(e.at - zero_,
           fmt::format("{}: {} qp {:#x} wr {:#x} {} bytes ({}{}{})", e.device, to_string(e.kind), e.qp_num,
                       e.wr_id, e.length, e.detail, e.verdict.empty() ? "" : ", ", e.verdict));
     if (e.kind == verbs::soft::log_kind::rule)
       facts_.verdicts.push_back({e.at - zero_, e.device, e.op, e.verdict, e.rule});
-    if (e.kind != verbs::soft::log_kind::qp_created)
-      continue;
-    event_fact made;
-    made.host = host_of(e.device);
-    made.at = e.at - zero_;
-    made.what.subject = e.device;
-    facts_.made_qps.push_back(std::move(made));
+    if (e.kind == verbs::soft::log_kind::qp_created)
+      made_qp(e.device, e.at);
   }
+}
+
+void real_play::made_qp(const std::string& device, base::time_point at) {
+  event_fact made;
+  made.host = host_of(device);
+  made.at = at - zero_;
+  made.what.subject = device;
+  facts_.made_qps.push_back(std::move(made));
 }
 
 // -- coming up ------------------------------------------------------------------------------------
@@ -157,6 +163,7 @@ void real_play::make_flow(const traffic_spec& spec, bool is_after_traffic) {
   p.key = index * 2;
   p.first_batch = std::uint64_t{index} << 40;
   p.dial = [this, from = p.from, to = p.to] { return stage_.dial(*from, *to); };
+  p.carried = [this](const std::string& by, std::uint64_t bytes) { stage_.nics().carried(by, bytes); };
   p.ended = [this] { batch_ended(); };
   (is_after_traffic ? after_flows_ : flows_).emplace_back(spec, std::move(p), is_after_traffic);
 }
@@ -268,18 +275,27 @@ void real_play::start_time() {
   at_start_ = count();
 }
 
+/// None, and the run has failed, if they cannot be looked at.
+std::vector<real_devices::state> real_play::look_at_devices() {
+  auto all = stage_.nics().look();
+  if (all)
+    return std::move(*all);
+  fail(all.error().to_string());
+  return {};
+}
+
 real_play::counters real_play::count() {
   counters all;
-  for (const auto& d : stage_.fabric().devices()) {
-    all.emplace_back("QPs of " + d.name, d.open_qps);
-    all.emplace_back("memory regions of " + d.name, d.open_mrs);
+  for (const auto& d : look_at_devices()) {
+    all.emplace_back("QPs of " + d.name, d.qps);
+    all.emplace_back("memory regions of " + d.name, d.mrs);
   }
   return all;
 }
 
 /// `as_of` is the time that was asked for, which is not quite when its turn comes.
 void real_play::sample_bytes(base::duration as_of) {
-  for (const auto& d : stage_.fabric().devices())
+  for (const auto& d : look_at_devices())
     facts_.bytes.push_back({as_of, d.name, d.bytes_sent});
 }
 

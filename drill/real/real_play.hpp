@@ -19,6 +19,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -29,8 +30,8 @@ namespace actor_rdma::drill {
 
 class real_play {
 public:
-  real_play(const scenario& what, std::uint64_t seed, const run_wishes& wishes, stop_signals& signals,
-            run_facts& into);
+  real_play(const scenario& what, std::uint64_t seed, std::unique_ptr<real_devices> devices,
+            const run_wishes& wishes, stop_signals& signals, run_facts& into);
   ~real_play();
   /// False when it could not come to its end; the facts say why.
   bool run();
@@ -57,6 +58,7 @@ private:
   void trace(base::duration at, const std::string& text);
   void look_at_log();
   void hear(const std::string& host, observe::event what);
+  void made_qp(const std::string& device, base::time_point at);
   void each_flow(const std::function<void(real_flow&)>& what);
 
   void make_flows();
@@ -75,6 +77,7 @@ private:
   void do_fault(const fault_spec& what, bool undo);
   void batch_ended();
   void sample_bytes(base::duration as_of);
+  std::vector<real_devices::state> look_at_devices();
   counters count();
   bool main_part();
   void look_at_memory();
@@ -103,7 +106,6 @@ private:
   fault_agenda agenda_;
   std::string failure_;
   bool shutting_down_ = false;
-  std::uint64_t log_next_ = 0;
   counters at_start_;
   base::sentinel sentinel_;
   memory_watch memory_;

@@ -13,7 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::duration rail_poll = 2ms;
 /// More than probes need.
 constexpr std::uint64_t carried_bytes = 4096;
 constexpr base::duration rest_patience = 10s;
@@ -28,18 +27,18 @@ constexpr base::duration stop_patience = 20s;
 // -- convergence ----------------------------------------------------------------------------------
 
 void real_play::watch_rails() {
-  for (const auto& d : stage_.fabric().devices())
+  for (const auto& d : look_at_devices())
     for (auto& r : rails_)
       if (r.from == d.name)
         r.sent_at_fault = d.bytes_sent;
-  loop_.at(loop_.now() + rail_poll, [this, since = facts_.faults.size()] {
+  loop_.at(loop_.now() + stage_.nics().look_period(), [this, since = facts_.faults.size()] {
     if (since == facts_.faults.size())
       look_at_rails();
   });
 }
 
 void real_play::look_at_rails() {
-  for (const auto& d : stage_.fabric().devices())
+  for (const auto& d : look_at_devices())
     for (auto& r : rails_)
       if (!r.carried && r.from == d.name) {
         // A process that was started again counts from zero.
@@ -52,7 +51,7 @@ void real_play::look_at_rails() {
       std::all_of(rails_.begin(), rails_.end(), [](const rail& r) { return r.carried.has_value(); });
   const bool give_up_looking = facts_.converge_until.count() != 0 && now() > facts_.converge_until;
   if (!all && !give_up_looking)
-    loop_.at(loop_.now() + rail_poll, [this, since = facts_.faults.size()] {
+    loop_.at(loop_.now() + stage_.nics().look_period(), [this, since = facts_.faults.size()] {
       if (since == facts_.faults.size())
         look_at_rails();
     });
@@ -183,12 +182,14 @@ bool real_play::take_down() {
     else if (const auto wrong = host->wait_for_end(stop_patience); !wrong.empty())
       fail(fmt::format("host {}: {}", name, wrong));
   }
-  for (const auto& d : stage_.fabric().devices()) {
-    if (stage_.was_called_lost(d.name))
+  for (const auto& d : look_at_devices()) {
+    if (stage_.nics().keeps_objects(d.name))
       continue; // what it had is with the device
-    facts_.counters.push_back({"QPs of " + d.name + " after the shutdown", 0, d.open_qps});
-    facts_.counters.push_back({"memory regions of " + d.name + " after the shutdown", 0, d.open_mrs});
+    facts_.counters.push_back({"QPs of " + d.name + " after the shutdown", 0, d.qps});
+    facts_.counters.push_back({"memory regions of " + d.name + " after the shutdown", 0, d.mrs});
   }
+  if (const auto closed = stage_.nics().close(); !closed)
+    fail(closed.error().to_string());
   return failure_.empty() || give_up(failure_);
 }
 

@@ -6,16 +6,22 @@
 #include "drill/real/stop_signals.hpp"
 #include "drill/runner.hpp"
 
+#include <string>
+#include <utility>
+
 namespace actor_rdma::drill {
 
 class real_runner final : public runner {
 public:
+  /// `devices_file`: on devices of the kernel (drill/kernel/devices_file.hpp); empty: on the software NIC.
+  explicit real_runner(std::string devices_file = {}) : devices_file_(std::move(devices_file)) {}
   /// `what` as with_real_time_slack() makes it.
   run_facts run(const scenario& what, std::uint64_t seed, const run_wishes& wishes) override;
   /// It was asked to stop: no further run makes sense.
   bool was_stopped() { return signals_.came().has_value(); }
 
 private:
+  const std::string devices_file_;
   stop_signals signals_;
 };
 

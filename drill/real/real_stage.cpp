@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults on processes, TCP and a shared fabric.
+// Faults on processes and TCP.
 #include "drill/real/real_stage.hpp"
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 namespace actor_rdma::drill {
 
@@ -24,10 +23,8 @@ tl::unexpected<base::error> not_now(std::string why) {
 
 } // namespace
 
-real_stage::real_stage(const scenario& what, std::uint64_t seed, event_loop& loop)
-    : fabric_stage(what), seed_(seed) {
-  static unsigned count = 0;
-  fabric_name_ = fmt::format("drill-{}-{}", ::getpid(), count++);
+real_stage::real_stage(const scenario& what, std::unique_ptr<real_devices> devices, event_loop& loop)
+    : what_(what), devices_(std::move(devices)) {
   for (const auto& h : what.hosts)
     hosts_[h.name] = std::make_unique<real_host>(h, loop);
   for (const auto& c : what.control) {
@@ -47,18 +44,12 @@ real_stage::real_stage(const scenario& what, std::uint64_t seed, event_loop& loo
 real_stage::~real_stage() {
   hosts_.clear();
   proxies_.clear();
-  fabric_.reset();
+  devices_.reset();
 }
 
 stage::done real_stage::open(const std::function<std::vector<int>(const real_host&)>& descriptors) {
-  verbs::soft::fabric_options how;
-  how.name = fabric_name_;
-  how.seed = seed_;
-  auto made = verbs::soft::fabric::open(how);
-  if (!made)
-    return base::fail(made.error());
-  fabric_ = std::move(*made);
-  net_ = fabric_.get();
+  if (auto opened = devices_->open(); !opened)
+    return opened;
   descriptors_ = descriptors;
   for (const auto& [name, host] : hosts_)
     if (auto started = start(*host); !started)
@@ -67,7 +58,7 @@ stage::done real_stage::open(const std::function<std::vector<int>(const real_hos
 }
 
 stage::done real_stage::start(real_host& host) {
-  return host.start(what_.path, fabric_name_, descriptors_(host));
+  return host.start(what_.path, devices_->words(), descriptors_(host));
 }
 
 void real_stage::is_listening(const real_host& host) {
@@ -88,7 +79,8 @@ std::string real_stage::dial(const real_host& from, const real_host& to) const {
   return through != nullptr ? through->address() : to.address();
 }
 
-void real_stage::name_addresses(std::string& text) const {
+void real_stage::use_names_of_scenario(std::string& text) const {
+  devices_->name_devices(text);
   constexpr std::string_view loopback = "127.0.0.1:";
   for (auto at = text.find(loopback); at != std::string::npos; at = text.find(loopback, at + 1)) {
     const auto port = at + loopback.size();
@@ -129,7 +121,7 @@ bool real_stage::can_carry(const std::string& from_device, const std::string& to
     const auto& h = host(host_of(device));
     return h.is_there() && !h.is_frozen() && refusing_.count(h.name()) == 0;
   };
-  return devices_can_carry(from_device, to_device) && well(from_device) && well(to_device) &&
+  return devices_->can_carry(from_device, to_device) && well(from_device) && well(to_device) &&
          holes_.count(in_order(host_of(from_device), host_of(to_device))) == 0;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage in real time: a named fabric of the software NIC, one process for each host, and TCP proxies on
+// The stage in real time: devices, one process for each host, and TCP proxies on
 // those control connections that a fault of the scenario speaks of. It remembers what is broken.
 #pragma once
 
-#include "drill/fabric_stage.hpp"
 #include "drill/real/event_loop.hpp"
+#include "drill/real/real_devices.hpp"
 #include "drill/real/real_host.hpp"
 #include "drill/real/tcp_proxy.hpp"
 #include "drill/scenario.hpp"
+#include "drill/stage.hpp"
 
 #include <functional>
 #include <map>
@@ -17,21 +18,23 @@
 
 namespace actor_rdma::drill {
 
-class real_stage final : public fabric_stage {
+class real_stage final : public stage {
 public:
-  real_stage(const scenario& what, std::uint64_t seed, event_loop& loop);
-  /// Kills what still runs, then removes the fabric.
+  real_stage(const scenario& what, std::unique_ptr<real_devices> devices, event_loop& loop);
+  /// Kills what still runs, then lets the devices go.
   ~real_stage() override;
 
-  /// Opens the fabric and starts a process for each host, which inherits these descriptors.
+  /// Opens the devices and starts a process for each host, which inherits these descriptors.
   done open(const std::function<std::vector<int>(const real_host&)>& descriptors);
   /// The first process of the host is ready: what stands before its address may be made.
   void is_listening(const real_host& host);
   /// Where `from` reaches `to`.
   std::string dial(const real_host& from, const real_host& to) const;
-  /// "127.0.0.1:35479" becomes "b:35479", wherever that is b or leads to it: as the simulation says it.
-  void name_addresses(std::string& text) const;
+  /// "127.0.0.1:35479" becomes "b:35479", wherever that is b or leads to it, and devices have the names of
+  /// the scenario: as the simulation says it.
+  void use_names_of_scenario(std::string& text) const;
 
+  device_faults& devices() override { return devices_->faults(); }
   process_state process_of(const std::string& host) const override;
   done revoke_memory(const std::string& traffic, bool on) override;
   done cut_control(const std::string& a, const std::string& b) override;
@@ -50,7 +53,7 @@ public:
 
   /// Nothing that was broken stands between these two devices now.
   bool can_carry(const std::string& from_device, const std::string& to_device) const;
-  verbs::soft::fabric& fabric() noexcept { return *fabric_; }
+  real_devices& nics() noexcept { return *devices_; }
   const std::map<std::string, std::unique_ptr<real_host>>& hosts() const noexcept { return hosts_; }
   real_host& host(const std::string& name) const { return *hosts_.at(name); }
 
@@ -66,9 +69,8 @@ private:
   tcp_proxy* proxy(const std::string& from, const std::string& to) const;
   void apply_latency(const std::string& from, const std::string& to);
 
-  const std::uint64_t seed_;
-  std::string fabric_name_;
-  std::shared_ptr<verbs::soft::fabric> fabric_;
+  const scenario& what_;
+  std::unique_ptr<real_devices> devices_;
   std::function<std::vector<int>(const real_host&)> descriptors_;
   std::map<std::string, std::unique_ptr<real_host>> hosts_;
   std::set<pair> proxied_;                             ///< who dials whom through a proxy

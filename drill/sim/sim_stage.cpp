@@ -16,8 +16,8 @@ std::pair<std::string, std::string> in_order(const std::string& a, const std::st
 
 } // namespace
 
-sim_stage::sim_stage(const scenario& what, std::uint64_t seed) : fabric_stage(what), cluster_(seed) {
-  net_ = &cluster_.fabric();
+sim_stage::sim_stage(const scenario& what, std::uint64_t seed)
+    : what_(what), cluster_(seed), faults_(what, cluster_.fabric()) {
   for (const auto& h : what.hosts) {
     sim::node_options how{h.name, h.nics().size(), h.config, {}, h.nics()};
     if (what.hosts.size() > few_hosts)
@@ -46,7 +46,7 @@ bool sim_stage::can_carry(const std::string& from_device, const std::string& to_
     const auto& m = *machines_.at(host_of(device));
     return m.is_alive() && !m.is_frozen() && refusing_.count(m.name()) == 0;
   };
-  return devices_can_carry(from_device, to_device) && well(from_device) && well(to_device) &&
+  return faults_.can_carry(from_device, to_device) && well(from_device) && well(to_device) &&
          holes_.count(in_order(host_of(from_device), host_of(to_device))) == 0;
 }
 

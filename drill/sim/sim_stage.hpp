@@ -3,9 +3,10 @@
 // It remembers what is broken, so that nobody expects traffic where there can be none.
 #pragma once
 
-#include "drill/fabric_stage.hpp"
+#include "drill/fabric_faults.hpp"
 #include "drill/scenario.hpp"
 #include "drill/sim/cluster.hpp"
+#include "drill/stage.hpp"
 
 #include <functional>
 #include <map>
@@ -13,10 +14,11 @@
 
 namespace actor_rdma::drill {
 
-class sim_stage final : public fabric_stage {
+class sim_stage final : public stage {
 public:
   sim_stage(const scenario& what, std::uint64_t seed);
 
+  device_faults& devices() override { return faults_; }
   process_state process_of(const std::string& host) const override;
   done revoke_memory(const std::string& traffic, bool on) override;
   done cut_control(const std::string& a, const std::string& b) override;
@@ -40,6 +42,7 @@ public:
   const std::map<std::string, sim::machine*>& hosts() const noexcept { return machines_; }
   /// Whether nothing that lasts keeps these two devices of these hosts from carrying traffic.
   bool can_carry(const std::string& from_device, const std::string& to_device) const;
+  bool was_called_lost(const std::string& device) const { return faults_.was_called_lost(device); }
   /// How long the host was stopped after `since`.
   base::duration frozen_after(const std::string& host, base::time_point since) const;
 
@@ -56,7 +59,9 @@ private:
     base::time_point to = base::time_never;
   };
 
+  const scenario& what_;
   sim::cluster cluster_;
+  fabric_faults faults_;
   done opened_;
   std::map<std::string, sim::machine*> machines_;
   std::set<std::pair<std::string, std::string>> holes_; ///< smaller name first
