@@ -124,7 +124,9 @@ void endpoint::reconsider() {
   }
   const bool usable = std::any_of(members_.begin(), members_.end(), [](const auto& q) { return q.usable; });
   const bool suspect = std::any_of(members_.begin(), members_.end(), [](const auto& q) { return q.suspect; });
-  if (usable && state != endpoint_state::active)
+  // While the device rests a QP that counts as usable is one that has not heard of it yet. If it dies before
+  // it does, nobody would notice that the endpoint has none, and what comes up again begins with the device.
+  if (usable && state != endpoint_state::active && device_active_)
     raise(endpoint_event::qp_usable, "a QP answered its probe");
   else if (!usable && suspect && state == endpoint_state::active)
     raise(endpoint_event::all_suspect, "every QP is suspect");

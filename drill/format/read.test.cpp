@@ -243,6 +243,5 @@ TEST_CASE(
   CHECK(with(fault(flap + R"(, "times": 120, "every_ms": 1000)")).has_value());
   CHECK(complaint(fault(flap + R"(, "times": 121, "every_ms": 1000)")) ==
         "faults[0]: may begin as late as 121000 ms, accepted is until the time_limit_ms of 120000");
-  CHECK(
-      has(complaint(fault(flap + R"(, "times": 1000000, "every_ms": 1000)")), "time_limit_ms"));
+  CHECK(has(complaint(fault(flap + R"(, "times": 1000000, "every_ms": 1000)")), "time_limit_ms"));
 }

@@ -2,6 +2,7 @@
 // A writer thread with blocking writes.
 #include "drill/real/host_outbox.hpp"
 
+#include "base/log.hpp"
 #include "base/time.hpp"
 
 #include <cerrno>
@@ -51,6 +52,14 @@ void host_outbox::loop() {
     }
     lock.lock();
   }
+}
+
+log_to_conductor::log_to_conductor(host_outbox& out) {
+  base::set_level(base::level::info);
+  base::set_sink([&out](base::level, std::string_view text) { out.log_line(text); });
+}
+log_to_conductor::~log_to_conductor() {
+  base::set_sink({});
 }
 
 nlohmann::json to_json(const observe::event& e) {

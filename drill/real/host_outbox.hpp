@@ -48,6 +48,15 @@ private:
   std::shared_ptr<host_outbox> to_;
 };
 
+/// Log lines of this process, from info on, go to the conductor while it is there.
+class log_to_conductor {
+public:
+  explicit log_to_conductor(host_outbox& out);
+  ~log_to_conductor();
+  log_to_conductor(const log_to_conductor&) = delete;
+  log_to_conductor& operator=(const log_to_conductor&) = delete;
+};
+
 nlohmann::json to_json(const observe::event& what);
 observe::event event_from_json(const nlohmann::json& j);
 

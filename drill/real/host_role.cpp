@@ -2,7 +2,6 @@
 // One host: a transport, memory that the conductor has mapped too, and batches by number.
 #include "drill/real/host_role.hpp"
 
-#include "base/log.hpp"
 #include "drill/descriptors.hpp"
 #include "drill/format/read.hpp"
 #include "drill/real/errand_thread.hpp"
@@ -351,17 +350,6 @@ std::vector<std::string> host_role::close() {
   left.insert(left.end(), report.quarantined.begin(), report.quarantined.end());
   return left;
 }
-
-class log_to_conductor {
-public:
-  explicit log_to_conductor(host_outbox& out) {
-    base::set_level(base::level::info);
-    base::set_sink([&out](base::level, std::string_view text) { out.log_line(text); });
-  }
-  ~log_to_conductor() { base::set_sink({}); }
-  log_to_conductor(const log_to_conductor&) = delete;
-  log_to_conductor& operator=(const log_to_conductor&) = delete;
-};
 
 } // namespace
 

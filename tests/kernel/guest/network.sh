@@ -14,7 +14,7 @@ rails="${GUEST_DEVICES:=1}"
 family="${GUEST_FAMILY:=4}"
 
 ip=/sbin/ip # busybox has one of that name that comes first
-for module in crc32_generic crc32-pclmul rdma_rxe rdma_ucm ib_uverbs veth bridge; do
+for module in crc32_generic crc32-pclmul rdma_rxe rdma_ucm ib_uverbs veth bridge sch_ingress cls_matchall act_gact; do
   modprobe "$module" 2> /dev/null || true # some kernels have them built in
 done
 [ -d /sys/module/rdma_rxe ] || {
