@@ -88,6 +88,9 @@ public:
   std::optional<std::uint32_t> gid_index_of(const bootstrap::port_address& ours) const noexcept;
   /// Something that the port may explain has failed: it is read soon.
   void look_at_port() { read_port(); }
+  /// After an error that a request can cause, but a port that goes down as well: whether it may be held
+  /// against the request. Once per port_poll at most: within that time the port's state is known.
+  bool may_blame_request();
   /// One of its QPs became suspect: is it an event of the device?
   void qp_suspected();
   /// When a fence for silence that is due now may happen (breaker.hpp).
@@ -186,6 +189,7 @@ private:
   std::uint64_t stale_completions_ = 0;
   std::uint64_t async_events_ = 0;
   std::uint64_t other_ports_events_ = 0;
+  base::time_point blamed_at_{}; ///< a request, the last one
 };
 
 } // namespace actor_rdma::actors

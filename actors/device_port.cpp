@@ -104,6 +104,14 @@ bootstrap::port_address device::address_toward(const bootstrap::port_address& pe
   return ours;
 }
 
+bool device::may_blame_request() {
+  look_at_port();
+  if (machine_.state() != device_state::active || env().now() - blamed_at_ < config_.port_poll)
+    return false;
+  blamed_at_ = env().now();
+  return true;
+}
+
 std::optional<std::uint32_t> device::gid_index_of(const bootstrap::port_address& ours) const noexcept {
   if (ours.gid == address_.gid && ours.gid_type == address_.gid_type)
     return gid_index_; // a table may hold one address twice

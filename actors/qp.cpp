@@ -226,6 +226,9 @@ void qp::on_completions(std::span<const ibv_wc> wcs) {
       auto end = classify(wc.status);
       if (end != wr_end::success && end != wr_end::flushed && device_->is_lost())
         end = wr_end::error; // what a lost device says of a request is not the request's fault
+      // rdma_rxe of Linux 6.1 says so of whatever it cannot send, as when the port is being taken down.
+      if (wc.status == IBV_WC_LOC_QP_OP_ERR && !device_->may_blame_request())
+        end = wr_end::error;
       const bool was_probe = name.position == probe_position; // given up, and flushed with its QP
       if (was_probe || !ledger_.retire(name.position, end, end_one)) {
         note(observe::event_kind::stale_completion,

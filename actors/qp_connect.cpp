@@ -178,12 +178,10 @@ wr_end classify(ibv_wc_status status) noexcept {
   case IBV_WC_REM_INV_REQ_ERR: return wr_end::refused;
   case IBV_WC_LOC_PROT_ERR: return wr_end::no_reach;
   case IBV_WC_REM_ACCESS_ERR: return wr_end::no_access;
-  // "An internal QP consistency error" (IBA): rxe says it of whatever was next when its port or address went.
-  case IBV_WC_LOC_QP_OP_ERR:
   case IBV_WC_RETRY_EXC_ERR:
   case IBV_WC_RNR_RETRY_EXC_ERR:
   case IBV_WC_RESP_TIMEOUT_ERR: return wr_end::error;
-  default: return wr_end::fault; // REM_OP_ERR, BAD_RESP_ERR, GENERAL_ERR, ...
+  default: return wr_end::fault; // LOC_QP_OP_ERR, REM_OP_ERR, BAD_RESP_ERR, GENERAL_ERR, ...
   }
 }
 

@@ -14,7 +14,7 @@ survives() {
   heal="$2"
   rm -f /tmp/told
   actor-rdma-bench loopback $nic --devices "$a" --target-devices "$b" --size 16K --batch 4 --depth 2 --range 2M --verify \
-    --notices --pause 20ms --seconds 7 --log info > /tmp/result 2>> /tmp/told &
+    --notices --pause 20ms --seconds 7 --log debug > /tmp/result 2>> /tmp/told &
   bench=$!
   sleep 2
   echo "fault: $fault" >> /tmp/told
