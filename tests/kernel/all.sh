@@ -15,6 +15,7 @@ all.sh [--kernel 6.1|6.12]... [--part NAME] [--seconds N] [--logs FOLDER] [GROUP
   --part test  only the groups that belong to that part
   --seconds N  for groups of a chosen length, instead of their own
   --logs       where the consoles are kept [build/kernel]
+  --programs   says which programs the groups take along, and does nothing else
 The groups:
 TEXT
   for file in "$here"/groups/*.sh; do
@@ -36,6 +37,10 @@ while [ "$#" -gt 0 ]; do
   case "$1" in
     -h | --help)
       usage
+      exit 0
+      ;;
+    --programs)
+      sed -n 's/^# guest: //p' "$here"/groups/*.sh | grep -o -- '--program [^ ]*' | cut -d ' ' -f 2 | sort -u
       exit 0
       ;;
     --kernel | --part | --seconds | --logs)

@@ -12,7 +12,7 @@ seconds="$1"
 traffic() {
   actor-rdma-bench loopback $nic --devices "$(devices_of a)" --target-devices "$(devices_of b)" --size 16K --batch 4 --depth 2 \
     --range 2M --verify --notices --pause 20ms --seconds "$seconds" || return 1
-  grep -E ', 0 QPs fenced, 0 rebuilt, 0 peers and 0 devices lost' /tmp/check.log
+  grep -q ', 0 QPs fenced, 0 rebuilt, 0 peers and 0 devices lost' /tmp/check.log
 }
 
 check "$seconds s of traffic on a slow machine, and no queue pair was given up" traffic
