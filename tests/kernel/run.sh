@@ -11,7 +11,8 @@ usage() {
   cat << 'TEXT'
 run.sh [OPTION...] -- COMMAND [ARGUMENT...]
   --kernel 6.1|6.12               [6.1]
-  --shape veth|bridge|bond|none   how hosts a and b are connected [veth]
+  --shape veth|bridge|bond|none   how hosts a and b are connected, in one guest [veth]
+          pair                    a and b are guests of their own, both run the command
   --devices N                     RDMA devices of each host [1]
   --family 4|6|both               their addresses [4]
   --mtu N                         of their interfaces [1500]
@@ -72,9 +73,9 @@ shift
 base="$("$here/prepare.sh" --kernel "$kernel")"
 
 work="$(mktemp -d)"
-guest=
+guests=()
 cleanup() {
-  [ -z "$guest" ] || kill -9 "$guest" 2> /dev/null || true
+  [ "${#guests[@]}" -eq 0 ] || kill "${guests[@]}" 2> /dev/null || true
   rm -rf "$work"
 }
 trap cleanup EXIT
@@ -113,26 +114,78 @@ if [ -n "$out" ]; then
   append+=" guest.OUT=1"
   extra+=(-fsdev "local,id=out,path=$out,security_model=none" -device "virtio-9p-pci,fsdev=out,mount_tag=out")
 fi
-: > "$work/console"
-timeout -k 5 "$timeout" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory" -nodefaults \
-  -display none -no-reboot -serial stdio -device isa-debug-exit,iobase=0xf4,iosize=0x4 \
-  -kernel "$base/vmlinux" -initrd "$work/initrd" -append "$append" "${extra[@]}" \
-  < /dev/null > "$work/console" 2>&1 &
-guest=$!
-tail -n +1 -s 0.2 --pid="$guest" -f "$work/console" | tr -d '\r' | tee "$log" &
+
+# Its console goes to $work/console-HOST.
+boot() { # HOST MORE...
+  local host="$1"
+  shift
+  : > "$work/console-$host"
+  timeout -k 5 "$timeout" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory" -nodefaults \
+    -display none -no-reboot -serial stdio -device isa-debug-exit,iobase=0xf4,iosize=0x4 \
+    -kernel "$base/vmlinux" -initrd "$work/initrd" -append "$append guest.HOST=$host" "${extra[@]}" "$@" \
+    < /dev/null > "$work/console-$host" 2>&1 &
+  guests+=("$!")
+}
+
+# One cable to the other guest: a socket at each end. (QEMU's streams end with the other guest, and QEMU 7.2 with them.)
+cable() { # HOST CABLE NUMBER
+  local other=b number=1
+  [ "$1" = a ] || other=a number=2
+  echo "-netdev dgram,id=$2,local.type=unix,local.path=$work/$2-$1,remote.type=unix,remote.path=$work/$2-$other" \
+    "-device virtio-net-pci,netdev=$2,mac=52:54:00:07:0$number:$3"
+}
+
+# A guest may ask for its cables to be pulled and put back, "host: set_link data0 off": real loss of carrier.
+obey() { # HOST
+  local line
+  while IFS= read -r line; do
+    printf '%s\n' "$line"
+    [[ "$line" =~ ^host:\ (set_link\ data[0-9]+\ (on|off))$ ]] && echo "${BASH_REMATCH[1]}" 1<> "$work/monitor-$1.in"
+  done
+}
+
+show() { # HOST PID
+  tail -n +1 -s 0.1 --pid="$2" -f "$work/console-$1" | sed -u 's|\r||g'
+}
+
+if [ "$shape" = pair ]; then
+  for host in a b; do
+    mkfifo "$work/monitor-$host.in" "$work/monitor-$host.out"
+    words="$(cable "$host" control ff)"
+    for ((i = 0; i < devices; i++)); do words+=" $(cable "$host" "data$i" "0$i")"; done
+    read -r -a words <<< "$words"
+    boot "$host" "${words[@]}" -chardev "pipe,id=monitor,path=$work/monitor-$host" -mon chardev=monitor
+  done
+  {
+    show a "${guests[0]}" | obey a &
+    show b "${guests[1]}" | obey b | sed -u 's/^/b: /' &
+    wait
+  } | tee "$log" &
+else
+  boot both
+  show both "${guests[0]}" | tee "$log" &
+fi
 shown=$!
-status=0
-wait "$guest" || status=$?
-guest=
+statuses=()
+for guest in "${guests[@]}"; do
+  status=0
+  wait "$guest" || status=$?
+  statuses+=("$status")
+done
+guests=()
 wait "$shown" || true
 
-case "$status" in
-  124 | 137)
-    echo "kernel: the guest took longer than $timeout s"
-    exit 124
-    ;;
-esac
-# 33: the guest's status 0.
-if [ $((status % 2)) -eq 1 ] && [ "$status" -ge 33 ]; then exit $(((status >> 1) - 16)); fi
-echo "kernel: the guest died (QEMU's status is $status)"
-exit 125
+for status in "${statuses[@]}"; do
+  case "$status" in
+    33) ;; # the guest's status 0
+    124 | 137)
+      echo "kernel: the guest took longer than $timeout s"
+      exit 124
+      ;;
+    *)
+      if [ $((status % 2)) -eq 1 ] && [ "$status" -gt 33 ]; then exit $(((status >> 1) - 16)); fi
+      echo "kernel: the guest died (QEMU's status is $status)"
+      exit 125
+      ;;
+  esac
+done

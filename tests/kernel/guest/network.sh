@@ -6,6 +6,8 @@
 #   veth     n0 and n1 are the two ends of one cable
 #   bridge   each has a cable (sw0, sw1) to a switch of the rail (br0): sw0 down = a's cable cut, sw1 down = b's
 #   bond     as bridge, but n0 is bond0, active-backup over m0 and m1, whose cables are sw0 and sw2
+#   pair     a and b are two guests (GUEST_HOST says which this is): n0 here and n1 there are network cards with a cable in between,
+#            and "control", 10.8.0.1 and 10.8.0.2, is for everything else
 #   none     only the modules
 # In the end /run/devices.json says what there is. GUEST_FAMILY is 4 (10.7.I.1/24), 6 (fd07:0:0:I::1/64 and no IPv4 address) or both.
 set -eu
@@ -75,7 +77,31 @@ entry() { # HOST RAIL DEVICE INTERFACE MORE
 
 devices=
 rail=0
-while [ "$shape" != none ] && [ "$rail" -lt "$rails" ]; do
+if [ "$shape" = pair ]; then
+  modprobe virtio_pci
+  modprobe virtio_net
+  # By their MAC addresses: 52:54:00:07:HOST:RAIL, ff for "control".
+  [ "$GUEST_HOST" = a ] && number=1 || number=2
+  for what in /sys/class/net/*; do
+    read -r mac < "$what/address"
+    case "$mac" in
+      52:54:00:07:0$number:ff) name=control ;;
+      52:54:00:07:0$number:*) name="n$((2 * ${mac##*:} + number - 1))" ;;
+      *) continue ;;
+    esac
+    $ip link set "${what##*/}" name "$name"
+    $ip link set "$name" mtu "$mtu" up
+  done
+  $ip addr add "10.8.0.$number/24" dev control
+  while [ "$rail" -lt "$rails" ]; do
+    mine="$((2 * rail + number - 1))"
+    address "n$mine" "$rail" "$number"
+    entry "$GUEST_HOST" "$rail" "rxe$mine" "n$mine" ""
+    /sbin/rdma link add "rxe$mine" type rxe netdev "n$mine"
+    rail=$((rail + 1))
+  done
+fi
+while [ "$shape" != none ] && [ "$shape" != pair ] && [ "$rail" -lt "$rails" ]; do
   a=$((2 * rail))
   b=$((a + 1))
   near="n$a"
@@ -113,7 +139,7 @@ while [ "$shape" != none ] && [ "$rail" -lt "$rails" ]; do
       more_a='"members": [{"netdev": "m0", "cable": "sw0"}, {"netdev": "m1", "cable": "sw2"}], '
       ;;
     *)
-      echo "guest: there is no shape $shape: veth, bridge, bond, none"
+      echo "guest: there is no shape $shape: veth, bridge, bond, pair, none"
       exit 1
       ;;
   esac
@@ -141,7 +167,24 @@ meet() { # INTERFACE ADDRESS: the ping itself has no answer, its source being th
 # An RTR towards a neighbour that is not known yet takes a second (the answer comes before anybody waits for it): known ones are
 # the rule in practice. A test that wants that second flushes the neighbours.
 rail=0
-while [ "$shape" != none ] && [ "$rail" -lt "$rails" ]; do
+if [ "$shape" = pair ]; then
+  peer=$((3 - number))
+  while [ "$rail" -lt "$rails" ]; do
+    mine="n$((2 * rail + number - 1))"
+    there="10.7.$rail.$peer"
+    [ "$family" != 6 ] || there="fd07:0:0:$rail::$peer"
+    tries=0
+    until ping -q -c 1 -W 1 -I "$mine" "$there" > /dev/null; do # the other guest may take longer to get here
+      tries=$((tries + 1))
+      [ "$tries" -lt 60 ] || {
+        echo "guest: $there does not answer"
+        exit 1
+      }
+    done
+    rail=$((rail + 1))
+  done
+fi
+while [ "$shape" != none ] && [ "$shape" != pair ] && [ "$rail" -lt "$rails" ]; do
   near="n$((2 * rail))"
   [ "$shape" != bond ] || near=bond0
   far="n$((2 * rail + 1))"
