@@ -67,15 +67,18 @@ find_package() {
   done | head -n 1
 }
 
-# Without a network, the newest one that was prepared earlier will do.
 package="$(find_package)"
 release="${package#linux-image-}"
 made_of="$({
   cat "$here"/{prepare.sh,libraries.sh,tsc_khz.cpp}
   dpkg-query -W -f='${Package} ${Version}\n' busybox-static libibverbs1 ibverbs-providers ibverbs-utils iproute2 libc6
 } | sha256sum | cut -c 1-12)"
+# Without a network, or with package lists that are out of date, the newest one that was prepared earlier will do.
+newest_here() {
+  find "$cache" -maxdepth 1 -name "$kernel[.+]*-$made_of" 2> /dev/null | sort -V | tail -n 1
+}
 if [ -z "$package" ]; then
-  folder="$(find "$cache" -maxdepth 1 -name "$kernel[.+]*-$made_of" 2> /dev/null | sort -V | tail -n 1)"
+  folder="$(newest_here)"
   [ -n "$folder" ] || skip "no package linux-image-$kernel-amd64 in the package lists of this machine (apt-get update?)"
 else
   folder="$cache/$release-$made_of"
@@ -97,8 +100,12 @@ work="$(mktemp -d -p "$cache")"
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 mkdir -p download tree root result
-(cd download && apt-get download "$package") > download.log 2>&1 ||
-  skip "$package cannot be downloaded: $(tail -n 1 download.log)"
+(cd download && apt-get download "$package") > download.log 2>&1 || {
+  older="$(newest_here)"
+  [ -n "$older" ] || skip "$package cannot be downloaded: $(tail -n 1 download.log)"
+  echo "$older"
+  exit 0
+}
 excludes=()
 for what in "${unused[@]}"; do excludes+=("--exclude=./lib/modules/*/kernel/$what"); done
 dpkg-deb --fsys-tarfile download/*.deb | tar x -C tree --no-same-owner --wildcards "${excludes[@]}" \

@@ -67,4 +67,5 @@ check "READs from another guest are right" transfers --op read --batches 60
 check "a rail whose cable is pulled here and put back comes back" survives pull_ours
 check "a rail whose cable is pulled at the other guest and put back comes back" survives tell_b
 tell_b end
+
 finish

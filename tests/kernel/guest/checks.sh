@@ -26,9 +26,10 @@ finish() {
   exit $?
 }
 
-# What Soft-RoCE needs that hardware does not: its 7 retries are endless, and on an emulated processor an answer can take some
-# hundred milliseconds though nothing is broken.
-nic="--fabric verbs --retry-count 6 --qp-timeout 16"
+# What Soft-RoCE needs that hardware does not: its 7 retries are endless. And on an emulated processor an answer can take some
+# hundred milliseconds though nothing is broken: 7 * 67 ms until an error. A longer time-out than this would leave a packet that
+# got lost unrepaired for so long that its QP is given up.
+nic="--fabric verbs --retry-count 6 --qp-timeout 14"
 
 # The devices of a host ("a" or "b"), as the option wants them.
 devices_of() {
