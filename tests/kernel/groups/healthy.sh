@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # guest: --shape bridge --devices 2 --program actor-rdma-bench
-# seconds: 60
+# seconds: 20
 #
 # Traffic on a machine that is slow and stalls, but where nothing is broken, with the transport's own time limits: no queue pair is
 # given up. Its argument is how long, in seconds.

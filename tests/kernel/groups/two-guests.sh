@@ -14,9 +14,14 @@ orders=7001
 if [ "$GUEST_HOST" = b ]; then
   actor-rdma-bench target $nic --devices "$mine" --range 2M --listen "$target" > /tmp/target 2>&1 &
   serving=$!
+  until grep -q '^listening on ' /tmp/target; do
+    kill -0 "$serving" || exit 1
+    sleep 0.2
+  done
   while order="$(nc -l -p "$orders")"; do
     case "$order" in
       off | on) echo "host: set_link data0 $order" ;;
+      ready) ;; # it is heard at all
       end) break ;;
     esac
   done
@@ -31,7 +36,7 @@ tell_b() {
   tries=0
   until echo "$1" | nc -w 2 10.8.0.2 "$orders" 2> /dev/null; do # it listens anew after each order
     tries=$((tries + 1))
-    [ "$tries" -lt 20 ] || return 1
+    [ "$tries" -lt 100 ] || return 1
     sleep 0.2
   done
 }
@@ -62,6 +67,7 @@ survives() { # COMMAND: with "off" it pulls a cable, with "on" it puts it back
   sed '1,/^heal$/d' /tmp/told | grep -q '/rxe0>.*/rxe1: REBUILDING -> ACTIVE' || return 51
 }
 
+tell_b ready
 check "WRITEs to another guest are right, and each notice comes" transfers --notices --batches 60
 check "READs from another guest are right" transfers --op read --batches 60
 check "a rail whose cable is pulled here and put back comes back" survives pull_ours
