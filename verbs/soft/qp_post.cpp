@@ -121,6 +121,9 @@ int soft_qp::post_send(ibv_send_wr* first, ibv_send_wr** bad) {
     swallow(rt.now(), is_hung_hard_);
     return error;
   }
+  // Behind what was lost it is out of sequence: the peer says so, and that is answered by all of it.
+  if (is_lost_ && !is_not_ready_ && attributes_.timeout == 0 && find_responder() && is_wire_open())
+    go_back();
   copy_budget budget = budget_per_call;
   if (is_clear() && is_wire_open())
     run_straight(budget);

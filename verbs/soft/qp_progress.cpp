@@ -191,6 +191,18 @@ bool soft_qp::land(nanos now, copy_budget& budget) {
       result = verdict::executed; // settle() gives it its status
     else if (find_responder() && is_wire_open())
       result = execute(at_work, landed_, budget);
+    else if (const auto* const met = meet_own_port(now); met != nullptr) {
+      if (met->is_hung) {
+        go_back();
+        swallow(now, met->is_hung_hard);
+        return true;
+      }
+      if (!met->status) { // do=hold
+        hold_until_change();
+        return true;
+      }
+      result = verdict::executed; // settle() gives it its status
+    }
     if (result == verdict::unfinished)
       break;
     if (result == verdict::asked) {
@@ -235,7 +247,7 @@ verdict soft_qp::settle(std::uint64_t wr, verdict result, nanos landed_at) {
   is_retrying_ = false;
   slot.done_at = last_done_at_ = std::max(done_at, last_done_at_);
   ++landed_;
-  if (resend_at_ != never)
+  if (resend_at_ != never || attributes_.timeout == 0)
     cover_unacknowledged(wr);
   return result;
 }
@@ -310,7 +322,8 @@ bool soft_qp::has_work_due(nanos now) noexcept {
 
 nanos soft_qp::retry_deadline() noexcept {
   const auto once = ack_timeout(attributes_.timeout);
-  if (done_ == sent_ || is_failing_ || is_not_ready_ || once == never)
+  const bool is_held = is_lost_ && probe_at_ == never;
+  if (done_ == sent_ || is_failing_ || is_not_ready_ || is_held || once == never)
     return never;
   const auto begin = is_retrying_ ? retrying_since_ : std::max(ring_[done_].left_at, acknowledged_until_);
   return begin + once * (attributes_.retry_cnt + 1);

@@ -52,8 +52,16 @@ void soft_qp::mark_lost(nanos now) noexcept {
   probe_at_ = wait == never ? never : now + wait;
 }
 
+/// What is out waits until something changes, and its retries with it.
+void soft_qp::hold_until_change() noexcept {
+  is_not_ready_ = is_retrying_ = false;
+  is_lost_ = true;
+  moved_bytes_ = 0;
+  probe_at_ = never;
+}
+
 void soft_qp::probe(nanos now) {
-  if (find_responder() && is_wire_open())
+  if ((find_responder() && is_wire_open()) || meet_own_port(now) != nullptr)
     go_back();
   else
     mark_lost(now);
@@ -72,10 +80,15 @@ void soft_qp::go_back() noexcept {
   probe_at_ = never;
 }
 
+/// Without an acknowledge time-out nothing is ever sent again by itself: see post_send().
 void soft_qp::retry_now(nanos now) {
   std::lock_guard lock{mutex_};
-  if (retired_ || !is_lost_ || is_not_ready_)
+  if (retired_ || !is_lost_ || is_not_ready_ || attributes_.timeout == 0)
     return;
+  if (probe_at_ == never) { // held: its patience begins now
+    is_retrying_ = true;
+    retrying_since_ = now;
+  }
   probe_at_ = now;
   reschedule();
 }

@@ -105,18 +105,18 @@ private:
   void probe(nanos now);
   void go_back() noexcept;
   void mark_lost(nanos now) noexcept;
+  void hold_until_change() noexcept;
   void not_ready(nanos now);
   void swallow(nanos now, bool is_hard);
   void place_by_rules(std::uint64_t wr, nanos now, bool& is_late);
+  [[nodiscard]] const wr_fate* meet_own_port(nanos now);
   [[nodiscard]] bool is_answer_lost(std::uint64_t wr, nanos landed_at, nanos& done_at);
   void cover_unacknowledged(std::uint64_t wr) noexcept;
   void resend_unacknowledged() noexcept;
   [[nodiscard]] wr_facts facts_of(std::uint64_t wr) noexcept;
   void place_on_wire(std::uint64_t wr, nanos now);
-  /// What became of it, which rules may have changed to `lost`.
-  [[nodiscard]] verdict settle(std::uint64_t wr, verdict result, nanos now);
-  /// One way, of a paced device.
-  [[nodiscard]] nanos latency() const noexcept;
+  [[nodiscard]] verdict settle(std::uint64_t wr, verdict result, nanos now); ///< or `lost`, by rules
+  [[nodiscard]] nanos latency() const noexcept;                              ///< one way, if it is paced
   [[nodiscard]] nanos acknowledged_at(const send_slot& slot, nanos landed_at) const noexcept;
   void launch_packet(std::uint64_t wr, nanos lands_at);
   [[nodiscard]] std::shared_ptr<packet> make_packet(std::uint64_t wr, bool is_tracked);

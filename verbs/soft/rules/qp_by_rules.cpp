@@ -42,6 +42,12 @@ wr_facts soft_qp::facts_of(std::uint64_t wr) noexcept {
   return f;
 }
 
+/// nullptr: the port is up, or no rule says what a request does that finds it down.
+const wr_fate* soft_qp::meet_own_port(nanos now) {
+  const bool is_up = device().link_seq.load(std::memory_order_relaxed) % 2 == 0;
+  return is_up || !rules_.any() ? nullptr : rules_.meet_link_down(facts_of(landed_), now);
+}
+
 /// One transmission. `is_late`: it travels as a packet of its own.
 void soft_qp::place_by_rules(std::uint64_t wr, nanos now, bool& is_late) {
   auto* const fate = rules_.transmit(facts_of(wr), now);

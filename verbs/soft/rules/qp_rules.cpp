@@ -17,6 +17,7 @@ constexpr std::uint32_t bits_of(std::initializer_list<rule_action> actions) {
 }
 constexpr auto of_work_requests = bits_of({rule_action::status, rule_action::hold_cqe, rule_action::hold_dma,
                                            rule_action::cqe_behind, rule_action::hang});
+constexpr auto of_closed_ports = bits_of({rule_action::status, rule_action::hang, rule_action::hold});
 constexpr auto of_requests =
     bits_of({rule_action::drop, rule_action::delay, rule_action::reorder, rule_action::duplicate});
 constexpr auto of_answers = bits_of({rule_action::drop, rule_action::delay});
@@ -47,7 +48,8 @@ bool qp_rules::refresh(std::uint32_t epoch) {
 }
 
 template <class Act>
-void qp_rules::ask(const wr_facts& what, nanos now, bool is_answer, std::uint32_t actions, Act act) {
+void qp_rules::ask(const wr_facts& what, nanos now, bool is_answer, std::uint32_t actions, Act act,
+                   bool at_link_down) {
   work_facts facts;
   facts.requester = tables_.devices[device_].name.data();
   if (what.peer_device < layout::max_devices)
@@ -60,8 +62,8 @@ void qp_rules::ask(const wr_facts& what, nanos now, bool is_answer, std::uint32_
   facts.peer_region = what.peer_region;
   facts.is_answer = is_answer;
   for (const auto& r : rules_) {
-    if ((actions >> static_cast<int>(r.what.action) & 1) == 0 || !matches(r.what, facts) ||
-        !book_.hits(r, now))
+    if ((actions >> static_cast<int>(r.what.action) & 1) == 0 || r.what.at_link_down != at_link_down ||
+        !matches(r.what, facts) || !book_.hits(r, now))
       continue;
     book_.record(
         r, now, {device_, what.peer_device, qp_num_, static_cast<std::uint32_t>(what.op), what.wr, what.work},
@@ -110,6 +112,16 @@ bool qp_rules::admit(const wr_facts& what, nanos now) {
     is_hung = fate.is_hung;
   });
   return !is_hung;
+}
+
+const wr_fate* qp_rules::meet_link_down(const wr_facts& what, nanos now) {
+  wr_fate* fate = nullptr;
+  const auto act = [&](const rule& r) {
+    fate = &fates_[what.wr];
+    decide(*fate, r);
+  };
+  ask(what, now, false, of_closed_ports, act, true);
+  return fate;
 }
 
 wr_fate* qp_rules::transmit(const wr_facts& what, nanos now) {

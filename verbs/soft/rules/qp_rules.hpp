@@ -73,6 +73,8 @@ public:
 
   /// Before a work request leaves for the first time. False if it hangs.
   [[nodiscard]] bool admit(const wr_facts& what, nanos now);
+  /// When it meets its own port down; nullptr if no rule speaks of that.
+  const wr_fate* meet_link_down(const wr_facts& what, nanos now);
   /// With every transmission; nullptr if nothing happens to it.
   wr_fate* transmit(const wr_facts& what, nanos now);
   struct answer {
@@ -97,7 +99,8 @@ public:
 private:
   bool refresh(std::uint32_t epoch);
   template <class Act>
-  void ask(const wr_facts& what, nanos now, bool is_answer, std::uint32_t actions, Act act);
+  void ask(const wr_facts& what, nanos now, bool is_answer, std::uint32_t actions, Act act,
+           bool at_link_down = false);
   void decide(wr_fate& fate, const rule& r) noexcept;
 
   rule_book& book_;

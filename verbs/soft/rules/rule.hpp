@@ -32,6 +32,7 @@ enum class rule_action : std::uint8_t {
   hold_dma,   ///< work: the requester hears nothing, the payload lands at that time all the same
   cqe_behind, ///< work: the completion lets others of its completion queue pass first
   hang,       ///< work: it and what is behind it on its queue pair never complete
+  hold,       ///< work that meets its port down: is sent again when that is up, and no retry counts
   no_flush,   ///< work: no completion when it would be flushed
   fail,       ///< verb: fails with an errno
   ignore,     ///< verb (modify_qp): reports success and does nothing
@@ -105,6 +106,7 @@ struct rule {
   size_range bytes{};
   size_range region{};           ///< length of the memory region of `device` that the request names
   size_range peer_region{};      ///< of the peer's
+  bool at_link_down = false;     ///< work that meets its own port down, whenever it left
   std::uint64_t verbs = 0;       ///< bits of verb
   std::uint32_t states_to = 0;   ///< modify_qp: bits of ibv_qp_state; 0: any
   std::uint32_t states_from = 0; ///< likewise

@@ -173,6 +173,24 @@ done read_link(rule& r, const action_text& a) {
 
 } // namespace
 
+done rule_reading::read_link_state(rule& r, std::string_view value) {
+  if (value != "down")
+    return refuse("link=" + base::in_quotes(value) + " is not understood: say link=down");
+  r.at_link_down = true;
+  return {};
+}
+
+done rule_reading::check_link_state(const rule& r) {
+  if (r.action == rule_action::hold && !r.at_link_down)
+    return refuse("do=hold is for work that meets its port down: it needs link=down");
+  constexpr auto recv = std::uint32_t{1} << static_cast<int>(work_op::recv);
+  const bool is_good =
+      r.action == rule_action::status || r.action == rule_action::hang || r.action == rule_action::hold;
+  if (r.at_link_down && (!is_good || (r.ops & recv) != 0))
+    return refuse("link=down goes with do=status, hang and hold, and not with op=recv");
+  return {};
+}
+
 done rule_reading::read_action(rule& r, std::string_view value) {
   const auto colon = value.find(':');
   // Without a colon a comma may still begin the words behind a missing time: hold_cqe,alone.
@@ -202,6 +220,7 @@ done rule_reading::read_action(rule& r, std::string_view value) {
   case rule_action::raise: return read_raise(r, a);
   case rule_action::link: return read_link(r, a);
   case rule_action::drop:
+  case rule_action::hold:
   case rule_action::ignore:
   case rule_action::late_cqe:
   case rule_action::half:

@@ -184,13 +184,14 @@ constexpr std::uint32_t on_event = 1U << static_cast<int>(rule_target::event);
 constexpr std::uint32_t on_timer = 1U << static_cast<int>(rule_target::timer);
 constexpr std::uint32_t counted = on_work | on_verb | on_event;
 
-constexpr std::array<key_reader, 20> keys{{
+constexpr std::array<key_reader, 21> keys{{
     {"dev", [](rule& r, std::string_view v) { return read_device(r.device, "dev", v); }, counted | on_timer},
     {"peer", [](rule& r, std::string_view v) { return read_device(r.peer, "peer", v); }, on_work},
     {"qp", read_qp, counted | on_timer},
     {"op", [](rule& r, std::string_view v) { return read_bits(r.ops, op_words(), "operation", "", v); },
      on_work},
     {"dir", read_direction, on_work},
+    {"link", read_link_state, on_work},
     {"bytes", [](rule& r, std::string_view v) { return read_range(r.bytes, "bytes", v); }, on_work},
     {"region", [](rule& r, std::string_view v) { return read_range(r.region, "region", v); }, on_work},
     {"peer_region", [](rule& r, std::string_view v) { return read_range(r.peer_region, "peer_region", v); },
@@ -284,6 +285,8 @@ done check_event(const rule& r) {
 }
 
 done check_work(const rule& r) {
+  if (auto good = check_link_state(r); !good)
+    return good;
   const bool is_packet = r.action == rule_action::drop || r.action == rule_action::delay ||
                          r.action == rule_action::duplicate || r.action == rule_action::reorder;
   const std::string action = name_of(action_words(), static_cast<std::uint32_t>(r.action));

@@ -25,6 +25,10 @@ using done = base::expected<void>;
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
+/// `link=down`, and what it goes with.
+[[nodiscard]] done read_link_state(rule& r, std::string_view value);
+[[nodiscard]] done check_link_state(const rule& r);
+
 /// The value of `do=`.
 [[nodiscard]] done read_action(rule& r, std::string_view value);
 

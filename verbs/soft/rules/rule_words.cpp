@@ -31,6 +31,7 @@ constexpr std::array actions{
     word("late_cqe", rule_action::late_cqe), word("swallow", rule_action::swallow),
     word("burst", rule_action::burst),       word("raise", rule_action::raise),
     word("link", rule_action::link),         word("half", rule_action::half),
+    word("hold", rule_action::hold),
 };
 
 constexpr std::array ops{word("send", work_op::send), word("write", work_op::write),

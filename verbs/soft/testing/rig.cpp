@@ -9,11 +9,16 @@
 namespace actor_rdma::verbs::soft::testing {
 
 std::unique_ptr<end> end::open(host& on, std::size_t device, qp_options options, std::byte* shared_memory) {
-  auto e = std::make_unique<end>();
-  e->options = options;
   const auto devices = on.verbs().list_devices();
   REQUIRE(devices);
-  auto ctx = context::open(on.verbs(), devices->at(device));
+  return open(on.verbs(), devices->at(device), options, shared_memory);
+}
+
+std::unique_ptr<end> end::open(const provider& table, ibv_device* device, qp_options options,
+                               std::byte* shared_memory) {
+  auto e = std::make_unique<end>();
+  e->options = options;
+  auto ctx = context::open(table, device);
   REQUIRE(ctx);
   e->ctx = std::move(*ctx);
   e->pd = std::move(*protection_domain::alloc(e->ctx));

@@ -68,6 +68,9 @@ struct end {
 
   static std::unique_ptr<end> open(host& on, std::size_t device = 0, qp_options options = {},
                                    std::byte* shared_memory = nullptr);
+  /// The same on a device of any provider.
+  static std::unique_ptr<end> open(const provider& table, ibv_device* device, qp_options options = {},
+                                   std::byte* shared_memory = nullptr);
   ~end();
   void make_qp();
   ibv_srq* srq = nullptr; // not owned: of the queue pairs that are made from now on
