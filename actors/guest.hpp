@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node that dialled us: one relation of one incarnation, its link, and our ends of the endpoints that it
 // opened. It only answers. When the link is lost the same incarnation may come back within a while on a new
-// one; if it does not, it is taken for dead and our QPs towards it are fenced and destroyed. If it comes after
-// all, it is served anew, even while one of those QPs cannot be destroyed.
+// one; if it does not, it is taken for dead and our QPs towards it are fenced and destroyed. If it comes
+// after all, it is served anew, even while one of those QPs cannot be destroyed.
 #pragma once
 
 #include "actors/endpoint.hpp"

@@ -177,9 +177,9 @@ public:
   std::vector<observe::actor_snapshot> snapshot(base::duration timeout = std::chrono::milliseconds{
                                                     200}) const;
 
-  /// Ends all transfers (cancelled), tells the peers, releases everything. Always returns within `timeout`. If
-  /// something could not be released, the transport's threads, and with queue pairs left its connections and
-  /// its listening address too, stay until the process ends: peers must not take it for gone.
+  /// Ends all transfers (cancelled), tells the peers, releases everything. Always returns within `timeout`.
+  /// If something could not be released, the transport's threads, and with queue pairs left its connections
+  /// and its listening address too, stay until the process ends: peers must not take it for gone.
   shutdown_report shutdown(base::duration timeout);
 
 private:

@@ -228,8 +228,8 @@ shutdown_report core::shutdown(base::duration timeout) {
         report_.quarantined.push_back(observe::to_line(s));
   }
   report_.clean = ended && report_.quarantined.empty();
-  // With QPs left the process is not as good as dead, and peers must not take it for that: its links stay, and
-  // its goodbye is sent if the last of them goes after all.
+  // With QPs left the process is not as good as dead, and peers must not take it for that: its links stay,
+  // and its goodbye is sent if the last of them goes after all.
   if (ended)
     channel_->stop();
   const bool callbacks_ended = completions_->stop_within(
