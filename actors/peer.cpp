@@ -80,6 +80,8 @@ void peer::on_deadline(std::uint64_t token) {
 void peer::due(std::uint64_t token) {
   if (token == dial_token) {
     dial_timer_ = deadline_id::none;
+    if (std::exchange(publish_due_, false) && machine_.state() == session_state::ready)
+      return publish_overdue();
     raise(session_event::retry, "time to dial again");
   } else if (token == refresh_due_token) {
     refresh_timer_ = deadline_id::none;

@@ -15,20 +15,6 @@ namespace {
 
 constexpr auto dial_backoff_min = std::chrono::milliseconds{20};
 
-/// A peer's segment is input: what the data path indexes must be there.
-const char* fault_of(const bootstrap::segment& s) noexcept {
-  if (s.devices.empty())
-    return "it publishes no device";
-  if (s.probe_rkeys.size() != s.devices.size())
-    return "a device has no probe key";
-  if (s.buffers.size() > 0xffff)
-    return "it publishes more than 65535 buffers";
-  for (const auto& b : s.buffers)
-    if (b.rkeys.size() != s.devices.size() || b.addr + b.length < b.addr)
-      return "a buffer has not one key per device, or wraps";
-  return nullptr;
-}
-
 } // namespace
 
 void peer::raise(session_event event, std::string cause) {
@@ -59,9 +45,7 @@ void peer::perform(session_action action) {
       break; // nobody holds anything of it; the next import dials
     const auto shift = std::min(dial_failures_++, 10u);
     const auto wait = std::min<base::duration>(dial_backoff_min * (1u << shift), config_.rebuild_backoff_max);
-    if (dial_timer_ != deadline_id::none)
-      env().cancel(dial_timer_);
-    dial_timer_ = env().arm(env().now() + wait, *this, dial_token);
+    arm_dial_timer(wait);
     break;
   }
   case session_action::greet: greet(); break;
@@ -92,8 +76,7 @@ void peer::perform(session_action action) {
       send(bootstrap::goodbye{cause_});
       where_.channel->close(link_);
     }
-    if (dial_timer_ != deadline_id::none)
-      env().cancel(std::exchange(dial_timer_, deadline_id::none));
+    stop_dial_timer();
     if (reach_timer_ != deadline_id::none)
       env().cancel(std::exchange(reach_timer_, deadline_id::none));
     if (stop_asked_by_)
@@ -127,9 +110,18 @@ void peer::salvage(import_peer& m) {
     done(base::fail(base::reason::internal, "transport", "a fault in it"));
 }
 
-void peer::dial() {
+void peer::stop_dial_timer() {
   if (dial_timer_ != deadline_id::none)
     env().cancel(std::exchange(dial_timer_, deadline_id::none));
+}
+
+void peer::arm_dial_timer(base::duration wait) {
+  stop_dial_timer();
+  dial_timer_ = env().arm(env().now() + wait, *this, dial_token);
+}
+
+void peer::dial() {
+  stop_dial_timer();
   if (link_ != 0)
     where_.channel->close(std::exchange(link_, 0));
   outbox_.disconnected();
@@ -167,12 +159,13 @@ void peer::handle(link_closed& m) {
 }
 
 void peer::greet() {
+  early_publish_.reset();
   bootstrap::hello h;
   h.node = config_.node;
   h.relation = where_.relation;
   h.features = config_.notices ? bootstrap::feature_notices : 0;
   send(h);
-  dial_timer_ = env().arm(env().now() + config_.connect_deadline, *this, dial_token);
+  arm_dial_timer(config_.connect_deadline);
 }
 
 void peer::handle(control& m) {
@@ -189,8 +182,18 @@ void peer::handle(control& m) {
     note(observe::event_kind::rejected, last_refusal_.to_string(), 0, base::level::warn);
     return turned_away(m.what.from);
   }
-  if (std::holds_alternative<bootstrap::hello>(m.what.what))
-    return on_hello(m.what);
+  if (std::holds_alternative<bootstrap::hello>(m.what.what)) {
+    on_hello(m.what);
+    const auto early = std::exchange(early_publish_, std::nullopt);
+    if (early && early->from == owner_)
+      on_publish(std::get<bootstrap::publish>(early->what));
+    return;
+  }
+  if (machine_.state() == session_state::greeting &&
+      std::holds_alternative<bootstrap::publish>(m.what.what)) {
+    early_publish_ = m.what; // a channel that is not TCP may have its own order
+    return;
+  }
   if (m.what.from != owner_)
     return; // not of the incarnation that said hello on this link
   if (const auto* bye = std::get_if<bootstrap::goodbye>(&m.what.what)) {
@@ -239,8 +242,7 @@ void peer::on_hello(const bootstrap::message& m) {
   dial_failures_ = 0;
   dialling_ = false;
   ever_connected_ = true;
-  if (dial_timer_ != deadline_id::none)
-    env().cancel(std::exchange(dial_timer_, deadline_id::none));
+  expect_publish();
   if (m.from == owner_)
     return raise(session_event::same_peer, "the same incarnation answered");
   if (owner_ != 0)
@@ -251,100 +253,9 @@ void peer::on_hello(const bootstrap::message& m) {
   raise(session_event::new_peer, "a new incarnation answered");
 }
 
-void peer::on_publish(const bootstrap::publish& m) {
-  if (const auto* fault = fault_of(m.published)) {
-    last_refusal_ = base::error{base::reason::protocol, "bootstrap", {}, {}, where_.address, fault};
-    answer_imports(base::fail(last_refusal_));
-    where_.channel->close(link_);
-    return;
-  }
-  memory_ = make_remote_memory(owner_, m.published, features_);
-  where_.view->set(memory_);
-  queue_.published(memory_);
-  make_endpoints();
-  tell_endpoints(false);
-  answer_imports(reference());
-  pump(); // it may have waited for these keys
-}
-
 void peer::answer_imports(const base::expected<peer_ref>& outcome) {
   for (auto& done : std::exchange(imports_, {}))
     done(outcome);
-}
-
-void peer::handle(device_added& m) {
-  if (where_.devices.empty() || where_.devices.back().object != m.object)
-    where_.devices.push_back({m.object, m.handle, m.env});
-  if (!memory_ || stopping_)
-    return;
-  make_endpoints();
-  tell_endpoints(false);
-}
-
-/// One endpoint per rail, those of devices that come later too.
-void peer::make_endpoints() {
-  std::vector<std::uint8_t> ours;
-  std::vector<std::uint8_t> theirs;
-  for (const auto& d : where_.devices)
-    ours.push_back(d.object->link_layer());
-  for (const auto& d : memory_->published.devices)
-    theirs.push_back(link_layer_of(d));
-  for (const auto& [mine, other] : missing_rails(ours, theirs, rails_))
-    make_endpoint(mine, other);
-  for (std::size_t i = 0; i < ours.size(); ++i)
-    tell_without_rail(config_.node + "/" + where_.devices[i].object->name(), ours[i], theirs, name_);
-  for (std::size_t i = 0; i < theirs.size(); ++i)
-    tell_without_rail(name_ + "/" + memory_->published.devices[i].device, theirs[i], ours, config_.node);
-}
-
-/// Ports of different link layers cannot reach each other, so there is no rail; each such device is told
-/// once.
-void peer::tell_without_rail(const std::string& device, std::uint8_t layer,
-                             const std::vector<std::uint8_t>& others, const std::string& other_node) {
-  if (std::find(others.begin(), others.end(), layer) != others.end() || !without_rail_.insert(device).second)
-    return;
-  note(observe::event_kind::no_rail,
-       fmt::format("{} has none: its link layer is {}, and {} has no such device", device,
-                   link_layer_text(layer), other_node),
-       0, base::level::warn);
-}
-
-/// Once it has published: whoever is told that it is there must be able to send something to it.
-base::expected<peer_ref> peer::reference() {
-  if (!rails_.empty())
-    return peer_ref{me(), where_.view};
-  return base::fail(base::error{base::reason::unsupported,
-                                "transport",
-                                {},
-                                {},
-                                where_.address,
-                                "no device of ours has the link layer of one of the peer's"});
-}
-
-void peer::make_endpoint(std::size_t ours, std::size_t theirs) {
-  const auto& dev = where_.devices[ours];
-  const auto& their = memory_->published.devices[theirs];
-  endpoint::place p;
-  p.name = fmt::format("{}/{}>{}/{}", config_.node, dev.object->name(), name_, their.device);
-  p.number = static_cast<std::uint32_t>(endpoints_.size() + 1);
-  p.peer_device = their.device;
-  p.peer_device_number = static_cast<std::uint16_t>(theirs);
-  p.qps = config_.qps_per_endpoint;
-  const auto name = std::make_shared<const std::string>(p.name);
-  const auto& spare = config_.spare_devices;
-  const bool is_spare = std::find(spare.begin(), spare.end(), dev.object->name()) != spare.end();
-  for (std::uint32_t k = 0; k < config_.qps_per_endpoint; ++k) {
-    p.slots.push_back(queue_.add_slot(dev.object->number(), p.peer_device_number, name, is_spare));
-    slots_.emplace_back();
-  }
-  p.self = where_.self;
-  p.channel = where_.channel;
-  p.owner = me();
-  p.device_handle = dev.handle;
-  by_number_[p.number] = endpoints_.size();
-  rails_.emplace_back(ours, theirs);
-  endpoints_.push_back(std::make_shared<endpoint>(*dev.env, config_, watch_, dev.object, std::move(p)));
-  endpoint_handles_.push_back(launch(endpoints_.back()));
 }
 
 void peer::tell_endpoints(bool dead) {

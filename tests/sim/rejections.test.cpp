@@ -80,6 +80,15 @@ bootstrap::hello hello() {
   return h;
 }
 
+bootstrap::publish publish() {
+  bootstrap::publish p;
+  p.published.name = "x";
+  p.published.devices.resize(1);
+  p.published.devices[0].device = "soft0";
+  p.published.probe_rkeys = {1};
+  return p;
+}
+
 } // namespace
 
 TEST_CASE("a node that refuses the link is quoted to whoever imports it") {
@@ -161,12 +170,7 @@ TEST_CASE("a rail that the acceptor refuses is tried again, in its words, until 
   x.answer = [&](const bootstrap::message& m) {
     if (std::holds_alternative<bootstrap::hello>(m.what)) {
       x.say(hello(), m.from);
-      bootstrap::publish p;
-      p.published.name = "x";
-      p.published.devices.resize(1);
-      p.published.devices[0].device = "soft0";
-      p.published.probe_rkeys = {1};
-      x.say(p, m.from);
+      x.say(publish(), m.from);
     } else if (const auto* connect = std::get_if<bootstrap::connect>(&m.what)) {
       ++refused;
       bootstrap::reject r;
@@ -190,6 +194,51 @@ TEST_CASE("a rail that the acceptor refuses is tried again, in its words, until 
                   ? 1
                   : 0;
   CHECK(quoted >= 1);
+  CHECK(a.stop());
+}
+
+TEST_CASE("a peer that says hello and never what it publishes is dialled again, and named") {
+  sim::cluster c(6);
+  auto& a = c.add(named("a"));
+  played x(c, "x");
+  int hellos = 0;
+  x.answer = [&](const bootstrap::message& m) {
+    if (!std::holds_alternative<bootstrap::hello>(m.what))
+      return;
+    x.say(hello(), m.from);
+    if (++hellos == 3)
+      x.say(publish(), m.from);
+  };
+  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
+  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  c.world().run_for(2 * a.engine().config().connect_deadline + 100ms);
+  CHECK(hellos == 3);
+  CHECK(sim::told(a, observe::event_kind::rejected, "it said hello, and does not say what it publishes") ==
+        2);
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->has_value());
+  CHECK(a.count(observe::event_kind::peer_dead) == 0);
+  c.world().run_for(5s);
+  CHECK(hellos == 3);
+  CHECK(a.stop());
+}
+
+TEST_CASE("what a peer publishes may come before its hello") {
+  sim::cluster c(7);
+  auto& a = c.add(named("a"));
+  played x(c, "x");
+  x.answer = [&](const bootstrap::message& m) {
+    if (!std::holds_alternative<bootstrap::hello>(m.what))
+      return;
+    x.say(publish(), m.from);
+    x.say(hello(), m.from);
+  };
+  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
+  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  c.world().run_for(100ms);
+  REQUIRE(outcome->has_value());
+  CHECK((*outcome)->has_value());
+  REQUIRE(x.hears<bootstrap::connect>());
   CHECK(a.stop());
 }
 
