@@ -186,6 +186,17 @@ bool all_rails_usable(const transport& t) {
   return any;
 }
 
+/// A notice is delivered when it is in the target's inbox, and the target comes to it a little later.
+notice_counts notices_of_run(node& target, const notice_counts& before, std::uint64_t delivered) {
+  const auto until = base::mono_clock::now() + 5s;
+  auto seen = target.notices().since(before);
+  while (seen.received < delivered && base::mono_clock::now() < until) {
+    std::this_thread::sleep_for(1ms);
+    seen = target.notices().since(before);
+  }
+  return seen;
+}
+
 bool measures_one_at_a_time(const settings& what) {
   return what.batch == 1 && what.depth == 1 && what.threads == 1 && !what.verify;
 }
@@ -196,6 +207,7 @@ base::expected<run_result> run_actor_engine(const settings& what, const actor_pa
   if (auto ready = reset_target(what, parts); !ready)
     return base::fail(ready.error());
   run_result result;
+  const auto noticed_before = parts.target != nullptr ? parts.target->notices() : notice_counts{};
   run_control control(what.batches);
   std::vector<std::unique_ptr<submitter>> workers;
   std::vector<const live_counters*> live;
@@ -238,8 +250,6 @@ base::expected<run_result> run_actor_engine(const settings& what, const actor_pa
     result.faults = faults->finish();
   if (parts.state)
     result.state = parts.state->so_far();
-  if (what.notices && parts.target != nullptr)
-    result.notices = parts.target->notices();
   for (auto& w : workers) {
     if (w->left_something())
       w->abandon_memory();
@@ -247,6 +257,8 @@ base::expected<run_result> run_actor_engine(const settings& what, const actor_pa
       w->sweep();
     result.count.merge(w->count());
   }
+  if (what.notices && parts.target != nullptr)
+    result.notices = notices_of_run(*parts.target, noticed_before, result.count.notices_delivered);
   return result;
 }
 

@@ -35,6 +35,11 @@ std::optional<notice_text> from_notice(const notice& what) {
   return text;
 }
 
+notice_counts notice_counts::since(const notice_counts& before) const noexcept {
+  return {received - before.received, repeated - before.repeated, foreign - before.foreign,
+          checked_bytes - before.checked_bytes, missing_bytes - before.missing_bytes};
+}
+
 std::string to_text(const notice_counts& what) {
   auto text = fmt::format("{} received, {} of them twice, {} bytes checked at their arrival, {} missing",
                           what.received, what.repeated, what.checked_bytes, what.missing_bytes);

@@ -36,6 +36,8 @@ struct notice_counts {
   std::uint64_t checked_bytes = 0;
   std::uint64_t missing_bytes = 0; ///< of these, such as were not there yet
 
+  /// What came after `before`.
+  notice_counts since(const notice_counts& before) const noexcept;
   bool is_good() const noexcept { return repeated == 0 && foreign == 0 && missing_bytes == 0; }
 };
 

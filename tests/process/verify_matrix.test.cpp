@@ -82,16 +82,16 @@ TEST_CASE("each batch's notice comes once and behind what it tells of") {
   const auto pair = bench::loopback_pair::open(what);
   if (!pair)
     FAIL(pair.error().to_string());
-  for (std::uint64_t runs = 1; runs <= 2; ++runs) {
+  for (int i = 0; i < 2; ++i) {
     const auto result = (*pair)->run(what, nullptr);
     if (!result)
       FAIL(result.error().to_string());
     CHECK(result->is_good());
     CHECK(result->count.notices_delivered == 60);
     REQUIRE(result->notices);
-    CHECK(result->notices->received == runs * 60);
+    CHECK(result->notices->received == 60);
     CHECK(result->notices->repeated == 0);
-    CHECK(result->notices->checked_bytes == runs * 60 * what.batch_bytes());
+    CHECK(result->notices->checked_bytes == 60 * what.batch_bytes());
     CHECK(result->notices->missing_bytes == 0);
   }
   CHECK((*pair)->close());

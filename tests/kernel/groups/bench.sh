@@ -15,11 +15,11 @@ loopback() {
 }
 
 between_processes() {
-  actor-rdma-bench target $nic --devices "$b" --range 4M > /tmp/target &
+  actor-rdma-bench target $nic --devices "$b" --range 4M > /tmp/target 2>&1 &
   target=$!
-  for i in 1 2 3 4 5 6 7 8 9 10; do
-    grep -q '^listening on ' /tmp/target && break
-    sleep 0.3
+  until grep -q '^listening on ' /tmp/target; do
+    kill -0 "$target" || return 3
+    sleep 0.2
   done
   status=0
   actor-rdma-bench initiator $nic --devices "$a" $work --connect "$(sed -n 's/^listening on //p' /tmp/target)" "$@" || status=1
