@@ -91,6 +91,10 @@ void memory_network::truncate_next(const std::string& from, const std::string& t
 void memory_network::next_messages(message_fault what) {
   core_->message_faults.push_back(std::move(what));
 }
+std::optional<base::time_point> memory_network::end_message_faults() {
+  core_->message_faults.clear();
+  return std::exchange(core_->message_met, std::nullopt);
+}
 
 // -- what a simulation asks -----------------------------------------------------------------------
 

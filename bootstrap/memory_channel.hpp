@@ -92,6 +92,8 @@ public:
   void truncate_next(const std::string& from, const std::string& to);
   /// Faults of one direction are used up in the order in which they were asked for.
   void next_messages(message_fault what);
+  /// Those that have not come yet are left alone. When the last one was met, if any was since the last call.
+  std::optional<base::time_point> end_message_faults();
 
   class core;
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -45,6 +46,7 @@ public:
   std::map<std::pair<std::string, std::string>, base::duration> latencies; // from, to
   std::set<std::pair<std::string, std::string>> truncations;               // from, to
   std::deque<message_fault> message_faults;
+  std::optional<base::time_point> message_met; // by one of these, the last one
 
 private:
   using event_key = std::pair<base::time_point, std::uint64_t>; // when, and the event's sequence

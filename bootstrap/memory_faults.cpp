@@ -45,6 +45,7 @@ std::optional<message_fault> core::take_fault(place near, const message& what) {
   const auto found = std::find_if(message_faults.begin(), message_faults.end(), fits);
   if (found == message_faults.end())
     return std::nullopt;
+  message_met = now;
   auto taken = *found;
   if (--found->count == 0)
     message_faults.erase(found);

@@ -39,6 +39,8 @@ public:
   virtual base::duration usual_control_latency(const std::string& from, const std::string& to) const = 0;
   virtual done refuse_dials(const std::string& host, bool on) = 0;
   virtual done next_messages(const bootstrap::message_fault& what) = 0;
+  /// The messages that have not come yet will be left alone. When the last one was met, if any was.
+  virtual std::optional<base::time_point> end_message_faults() = 0;
 
   virtual done kill_host(const std::string& host) = 0;
   /// A killed host again, as a new process at the same address.

@@ -83,6 +83,7 @@ private:
   void look_at_memory();
   void watch_rails();
   void look_at_rails();
+  void end_message_faults();
   bool every_rail_carries();
   bool come_to_rest();
   void ask_actors();

@@ -57,10 +57,22 @@ void real_play::look_at_rails() {
     });
 }
 
+/// Messages that a fault was told to meet come when they come, the last one later than the fault began.
+void real_play::end_message_faults() {
+  const auto last = stage_.end_message_faults();
+  if (!last || *last - zero_ <= facts_.last_fault)
+    return;
+  facts_.last_fault = *last - zero_;
+  for (auto& r : rails_)
+    r.carried.reset();
+  watch_rails();
+}
+
 bool real_play::every_rail_carries() {
   if (what_.faults.empty())
     return true;
   const auto flows_over = now();
+  end_message_faults();
   facts_.converge_until = std::max(flows_over, facts_.last_fault) + what_.bounds.converge_within;
   for (auto& f : after_flows_)
     f.begin();

@@ -167,11 +167,21 @@ stage::done real_stage::refuse_dials(const std::string& name, bool on) {
 }
 stage::done real_stage::next_messages(const bootstrap::message_fault& what) {
   const auto trap = std::make_shared<message_trap>(what);
+  traps_.push_back(trap);
   for (auto [p, towards_target] :
        {std::pair{proxy(what.from, what.to), true}, std::pair{proxy(what.to, what.from), false}})
     if (p != nullptr)
       p->set_trap(towards_target, trap);
   return {};
+}
+std::optional<base::time_point> real_stage::end_message_faults() {
+  std::optional<base::time_point> last;
+  for (const auto& trap : std::exchange(traps_, {})) {
+    trap->left = 0;
+    if (const base::time_point met = trap->met; met != base::time_never && (!last || *last < met))
+      last = met;
+  }
+  return last;
 }
 
 // -- hosts ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <memory>
 #include <set>
 #include <string>
@@ -43,6 +44,7 @@ public:
   base::duration usual_control_latency(const std::string& from, const std::string& to) const override;
   done refuse_dials(const std::string& host, bool on) override;
   done next_messages(const bootstrap::message_fault& what) override;
+  std::optional<base::time_point> end_message_faults() override;
   done kill_host(const std::string& host) override;
   done restart_host(const std::string& host) override;
   done stop_host(const std::string& host) override;
@@ -78,6 +80,7 @@ private:
   std::map<pair, base::duration> latency_;             ///< from whom to whom
   std::set<pair> holes_;                               ///< smaller name first
   std::set<std::string> refusing_;
+  std::vector<std::shared_ptr<message_trap>> traps_;
 };
 
 } // namespace actor_rdma::drill

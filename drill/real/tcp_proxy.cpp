@@ -186,8 +186,10 @@ const bootstrap::message_fault* tcp_proxy::take_fault(const stream& s, const boo
     auto left = trap->left.load();
     while (left > 0 && !trap->left.compare_exchange_weak(left, left - 1)) {
     }
-    if (left > 0)
+    if (left > 0) {
+      trap->met = base::mono_clock::now();
       return &f;
+    }
   }
   return nullptr;
 }

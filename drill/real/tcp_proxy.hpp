@@ -24,6 +24,7 @@ namespace actor_rdma::drill {
 struct message_trap {
   bootstrap::message_fault what;
   std::atomic<std::uint64_t> left;
+  std::atomic<base::time_point> met{base::time_never}; ///< the last one
   explicit message_trap(bootstrap::message_fault f) : what(std::move(f)), left(what.count) {}
 };
 

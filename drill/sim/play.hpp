@@ -59,6 +59,7 @@ private:
   bool main_part();
   void watch_rails();
   void look_at_rails();
+  void end_message_faults();
   bool every_rail_carries();
   bool come_to_rest();
   bool take_down();

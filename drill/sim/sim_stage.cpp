@@ -87,6 +87,9 @@ stage::done sim_stage::next_messages(const bootstrap::message_fault& what) {
   cluster_.network().next_messages(what);
   return {};
 }
+std::optional<base::time_point> sim_stage::end_message_faults() {
+  return cluster_.network().end_message_faults();
+}
 
 // -- hosts ----------------------------------------------------------------------------------------
 

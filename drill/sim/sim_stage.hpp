@@ -27,6 +27,7 @@ public:
   base::duration usual_control_latency(const std::string& from, const std::string& to) const override;
   done refuse_dials(const std::string& host, bool on) override;
   done next_messages(const bootstrap::message_fault& what) override;
+  std::optional<base::time_point> end_message_faults() override;
   done kill_host(const std::string& host) override;
   done restart_host(const std::string& host) override;
   done stop_host(const std::string& host) override;
