@@ -64,6 +64,7 @@ duo::duo(const rig::qp_options& options, std::unique_ptr<stage> on) : options_(o
   std::string verb;
   REQUIRE_MESSAGE(try_connect(&verb) == 0, verb);
   REQUIRE(traffic_flows());
+  REQUIRE(run(false, 5s, [&] { return outstanding_ == 0; }));
   forget();
 }
 

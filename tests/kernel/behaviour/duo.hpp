@@ -41,7 +41,7 @@ public:
   static constexpr std::uint32_t bytes = 4096; ///< of a WRITE
   static constexpr std::size_t depth = 16;     ///< of them are out at a time
 
-  /// Connected, and traffic has flowed.
+  /// Connected, traffic has flowed, and nothing is out.
   explicit duo(const rig::qp_options& options = usual_options(), bool with_bond = false);
   duo(const rig::qp_options& options, std::unique_ptr<stage> on);
   ~duo();

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <net/if.h>
 
 using namespace actor_rdma;
 using namespace actor_rdma::tests::kernel;
@@ -75,11 +76,15 @@ TEST_CASE("kernel: the interface is deleted while the device is open") {
   std::atomic<bool> is_deleted{false};
   std::thread deleter;
   play(d, {"interface deleted while the device is open",
-           [&](stage&) {
+           [&](stage& s) {
              deleter = std::thread{[&] {
                if (std::system("/sbin/ip link delete n0") == 0)
                  is_deleted = true;
              }};
+             // It is out of the list long before the command comes back.
+             const auto limit = s.now() + 5s;
+             while (::if_nametoindex("n0") != 0 && s.now() < limit)
+               s.pass(1ms);
              return stage::done{};
            },
            [](stage&) { return stage::done{}; }});
