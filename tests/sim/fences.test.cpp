@@ -73,6 +73,29 @@ TEST_CASE("without the remote fence the late packet does land: this is what it i
   CHECK(r.landed_late_in_reused_memory);
 }
 
+TEST_CASE("a READ whose QP is being fenced is told when the QP is gone, and not when its fence has begun") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    sim::cluster c(seed);
+    auto& a = c.add(sim::paced("a", 1));
+    auto& b = c.add(sim::paced("b", 1));
+    sim::load load(c, a, b, 64 * 1024, 32, 2);
+    REQUIRE(load.connected());
+    for (auto& r : load.requests())
+      r.op = operation::read;
+    REQUIRE(c.fabric().set_hang_mode("a/soft0", verbs::soft::hang_mode::hard)); // no flush either
+    const auto batch = load.send(7, 5s);
+    REQUIRE(batch);
+    c.world().run_for(5ms);
+    actors::engine::cancel_at(load.peer(), batch);
+    REQUIRE(c.world().run_until([&] { return a.count(observe::event_kind::fenced) > 0 || batch->done(); },
+                                c.now() + 5s));
+    CHECK_FALSE(batch->done());
+    REQUIRE(load.finish(*batch));
+    CHECK(a.count(observe::event_kind::fenced) == 2);
+  }
+}
+
 TEST_CASE("with one device transfers wait for the heal and then succeed") {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     CAPTURE(seed);
