@@ -75,7 +75,7 @@ made_of="$({
 } | sha256sum | cut -c 1-12)"
 # Without a network, or with package lists that are out of date, the newest one that was prepared earlier will do.
 newest_here() {
-  find "$cache" -maxdepth 1 -name "$kernel[.+]*-$made_of" 2> /dev/null | sort -V | tail -n 1
+  find "$cache" -maxdepth 1 -name "${kernel}[.+]*-$made_of" 2> /dev/null | sort -V | tail -n 1
 }
 if [ -z "$package" ]; then
   folder="$(newest_here)"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh disable=SC2034
 #
 # For the groups, in the guest: `check SENTENCE COMMAND...` runs a check, tells its outcome as a line "ok - ..." or "not ok - ...", and
 # shows what it said if it failed. `finish` ends the group.
