@@ -14,8 +14,8 @@ namespace {
 
 std::string play_as(world kernel, const char* rule, const char* row) {
   duo d{usual_options(), open_soft_stage(false, rule, kernel)};
-  const auto outcome = play(d, {row, [](stage& s) { return s.admin(side::a, false); },
-                                [](stage& s) { return s.admin(side::a, true); }});
+  auto outcome = play(d, {row, [](stage& s) { return s.admin(side::a, false); },
+                          [](stage& s) { return s.admin(side::a, true); }});
   mend_and_go_on(d);
   return outcome;
 }
