@@ -16,8 +16,31 @@ constexpr std::uint64_t canary = 0xca4a51eafcca4a51;
 /// run's work.
 constexpr std::uint64_t line = 256;
 
+constexpr std::uint64_t of_transfer = 0x9e3779b97f4a7c15;
+constexpr std::uint64_t of_place = 0xbf58476d1ce4e5b9;
+
 std::uint64_t word(std::uint64_t transfer, std::uint64_t i) noexcept {
-  return (transfer + 1) * 0x9e3779b97f4a7c15 ^ i * 0xbf58476d1ce4e5b9;
+  return (transfer + 1) * of_transfer ^ i * of_place;
+}
+
+/// Modulo 2^64, of an odd number: each step doubles the bits that are right.
+constexpr std::uint64_t inverse(std::uint64_t n) noexcept {
+  std::uint64_t x = n;
+  for (int step = 0; step < 6; ++step)
+    x *= 2 - n * x;
+  return x;
+}
+static_assert(inverse(of_transfer) * of_transfer == 1);
+
+/// What stands where word `i` of another transfer should.
+std::string origin(std::uint64_t is, std::uint64_t i) {
+  constexpr std::uint64_t believable = 1u << 30;
+  if (is == canary)
+    return "a canary, as nothing came";
+  if (is == 0)
+    return "zero";
+  const auto transfer = (is ^ i * of_place) * inverse(of_transfer) - 1;
+  return transfer < believable ? fmt::format("of transfer {}", transfer) : fmt::format("{:#x}", is);
 }
 
 std::byte* memory(std::uint64_t addr) noexcept {
@@ -83,19 +106,26 @@ void memory_pool::fill(std::size_t slot, std::uint64_t transfer, std::uint64_t b
 std::optional<std::string> memory_pool::wrong(std::size_t slot, std::uint64_t transfer,
                                               std::uint64_t bytes) const {
   const auto* from = memory(address(slot));
-  const auto where = [&](std::uint64_t i) {
-    return fmt::format("the first wrong byte is one of {} to {} of {}", i * 8, std::min(bytes, i * 8 + 8) - 1,
-                       bytes);
+  const auto where = [&](std::uint64_t i, const std::string& what) {
+    return fmt::format("the first wrong byte is one of {} to {} of {}{}", i * 8,
+                       std::min(bytes, i * 8 + 8) - 1, bytes, what);
   };
   for (std::uint64_t i = 0; i < bytes / 8; ++i) {
     std::uint64_t is = 0;
     std::memcpy(&is, from + i * 8, 8);
-    if (is != word(transfer, i))
-      return where(i);
+    if (is == word(transfer, i))
+      continue;
+    std::uint64_t wrong_words = 0;
+    for (auto j = i; j < bytes / 8; ++j) {
+      const auto should = word(transfer, j);
+      wrong_words += std::memcmp(from + j * 8, &should, 8) != 0 ? 1 : 0;
+    }
+    return where(i,
+                 fmt::format("; it is {}; {} of {} words are wrong", origin(is, i), wrong_words, bytes / 8));
   }
   const auto w = word(transfer, bytes / 8);
   if (std::memcmp(from + bytes / 8 * 8, &w, bytes % 8) != 0)
-    return where(bytes / 8);
+    return where(bytes / 8, {});
   return std::nullopt;
 }
 
