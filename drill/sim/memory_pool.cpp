@@ -120,8 +120,13 @@ std::optional<std::string> memory_pool::wrong(std::size_t slot, std::uint64_t tr
       const auto should = word(transfer, j);
       wrong_words += std::memcmp(from + j * 8, &should, 8) != 0 ? 1 : 0;
     }
-    return where(i,
-                 fmt::format("; it is {}; {} of {} words are wrong", origin(is, i), wrong_words, bytes / 8));
+    auto what = fmt::format(", it is {}", origin(is, i));
+    if (const auto next = i + 1; next < bytes / 8) { // a canary hides what was there
+      std::memcpy(&is, from + next * 8, 8);
+      what += fmt::format(", then {}", is == word(transfer, next) ? "right" : origin(is, next));
+    }
+    return where(i, fmt::format("{}; {} of {} words are wrong; transfer {} was here before", what,
+                                wrong_words, bytes / 8, state_[slot].last));
   }
   const auto w = word(transfer, bytes / 8);
   if (std::memcmp(from + bytes / 8 * 8, &w, bytes % 8) != 0)
