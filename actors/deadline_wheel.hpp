@@ -45,6 +45,15 @@ public:
     return true;
   }
 
+  /// Looks at all that are armed: for sinks that end, which is rare.
+  void cancel_all(const deadline_sink& sink) noexcept {
+    for (std::uint32_t index = 0; index < slots_.size(); ++index)
+      if (slots_[index].sink == &sink) {
+        wheel_.cancel(slots_[index].timer);
+        release(index);
+      }
+  }
+
   /// Calls fire(sink, token) for whatever is due, in the order of the deadlines; returns how many. `fire` may
   /// arm and cancel; what it arms fires in a later call.
   template <class Fire>

@@ -119,6 +119,11 @@ bool lane::cancel(deadline_id id) {
   return deadlines_.cancel(id);
 }
 
+void lane::cancel_all(const deadline_sink& sink) {
+  check_caller();
+  deadlines_.cancel_all(sink);
+}
+
 void lane::watch_cq(ibv_cq* cq, verbs::completion_channel& channel, cq_sink& sink) {
   check_caller();
   watch_.add(cq, channel, sink);

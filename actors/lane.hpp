@@ -56,6 +56,7 @@ public:
   base::duration lost_time() const noexcept override { return lost_time_; }
   deadline_id arm(base::time_point when, deadline_sink& sink, std::uint64_t token) override;
   bool cancel(deadline_id id) override;
+  void cancel_all(const deadline_sink& sink) override;
   /// A queue whose channel cannot be watched fails at once: on_cq_failed in a later turn.
   void watch_cq(ibv_cq* cq, verbs::completion_channel& channel, cq_sink& sink) override;
   void unwatch_cq(ibv_cq* cq) override;

@@ -74,6 +74,8 @@ public:
   virtual deadline_id arm(base::time_point when, deadline_sink& sink, std::uint64_t token) = 0;
   /// False when it has fired already or never existed.
   virtual bool cancel(deadline_id id) = 0;
+  /// None of its deadlines fires any more.
+  virtual void cancel_all(const deadline_sink& sink) = 0;
 
   /// Polls `cq` every turn and wakes by `channel` when the lane sleeps. The lane reads and acks the channel's
   /// events.

@@ -80,6 +80,12 @@ private:
   friend caf::actor launch(const std::shared_ptr<T>& object);
   friend class lane_object_actor;
 
+  /// On the lane, when its actor takes no message any more: a deadline that is armed still would find nobody.
+  void leave() {
+    if (const auto* const sink = dynamic_cast<const deadline_sink*>(this))
+      env_.cancel_all(*sink);
+  }
+
   /// What is thrown while a fault is told has nobody left to go to.
   void tell_fault(const char* what) noexcept {
     try {
@@ -101,7 +107,10 @@ public:
     object_->handle_ = caf::actor{this};
     return object_->make_behavior();
   }
-  void on_exit() override { object_.reset(); }
+  void on_exit() override {
+    object_->leave();
+    object_.reset();
+  }
 
 private:
   std::shared_ptr<lane_object> object_;

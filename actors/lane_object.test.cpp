@@ -39,7 +39,41 @@ private:
   void handle(qp_probe& m) { seen.push_back(m.for_index); }
 };
 
+/// Its deadline is still far when its actor ends.
+class early_leaver final : public lane_object, public deadline_sink {
+public:
+  early_leaver(lane_env& env, int& fired) : lane_object(env), fired_(fired) {}
+  caf::behavior make_behavior() override {
+    env().arm(env().now() + 10ms, *this, 0);
+    env().arm(env().now() + 30ms, *this, 1);
+    return {on<stopped>(&early_leaver::handle)};
+  }
+  void on_fault(const std::string&) override {}
+  void on_deadline(std::uint64_t) override { ++fired_; }
+
+private:
+  void handle(stopped&) { end_actor(); }
+  int& fired_;
+};
+
 } // namespace
+
+TEST_CASE("an object that has let go of its actor hears of no deadline any more, whoever still holds it") {
+  sim_world world{1};
+  auto& lane = world.make_lane("h");
+  int fired = 0;
+  auto object = std::make_shared<early_leaver>(lane, fired);
+  auto actor = launch(object);
+  world.run_for(20ms);
+  REQUIRE(fired == 1);
+  caf::anon_send(actor, stopped{"it", {}});
+  world.run_for(5ms);
+  CHECK(object.use_count() == 1); // here for the test's sake: otherwise it would be gone
+  world.run_for(20ms);
+  CHECK(fired == 1);
+  actor = nullptr;
+  world.end();
+}
 
 TEST_CASE("an exception that leaves a handler is told to the object, whose actor takes the next message") {
   sim_world world{1};

@@ -42,6 +42,15 @@ bool sim_lane::cancel(deadline_id id) {
   return true;
 }
 
+void sim_lane::cancel_all(const deadline_sink& sink) {
+  std::erase_if(timers_, [&](const auto& timer) {
+    if (timer.second.sink != &sink)
+      return false;
+    armed_at_.erase(timer.first.second);
+    return true;
+  });
+}
+
 void sim_lane::watch_cq(ibv_cq* cq, verbs::completion_channel&, cq_sink& sink) {
   cqs_.push_back({cq, &sink, true});
 }

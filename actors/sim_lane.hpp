@@ -21,6 +21,7 @@ public:
   base::duration lost_time() const noexcept override { return lost_; }
   deadline_id arm(base::time_point when, deadline_sink& sink, std::uint64_t token) override;
   bool cancel(deadline_id id) override;
+  void cancel_all(const deadline_sink& sink) override;
   void watch_cq(ibv_cq* cq, verbs::completion_channel& channel, cq_sink& sink) override;
   void unwatch_cq(ibv_cq* cq) override;
   void watch_fd(int fd, fd_sink& sink) override;

@@ -29,6 +29,7 @@ public:
   base::duration lost_time() const noexcept override { return {}; }
   deadline_id arm(base::time_point, deadline_sink&, std::uint64_t) override { return deadline_id::none; }
   bool cancel(deadline_id) override { return false; }
+  void cancel_all(const deadline_sink&) override {}
   void watch_cq(ibv_cq*, verbs::completion_channel&, cq_sink&) override {}
   void unwatch_cq(ibv_cq*) override {}
   void watch_fd(int, fd_sink&) override {}

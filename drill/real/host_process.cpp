@@ -5,6 +5,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <thread>
 
 #include <fcntl.h>
@@ -72,6 +75,25 @@ host_process::~host_process() {
 void host_process::signal(int number) const {
   if (!end_)
     ::kill(pid_, number);
+}
+
+std::string host_process::waits_for() const {
+  const auto line_of = [](const std::filesystem::path& file) {
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    return line;
+  };
+  std::string all;
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid_), gone)) {
+    all += fmt::format("{}{}: {}", all.empty() ? "" : ", ", line_of(thread.path() / "comm"),
+                       line_of(thread.path() / "wchan"));
+    std::ifstream stack(thread.path() / "stack"); // root's
+    for (std::string frame; std::getline(stack, frame);)
+      all += frame.substr(frame.find(']') + 1);
+  }
+  return all;
 }
 
 std::optional<std::string> host_process::ended(base::duration limit) {

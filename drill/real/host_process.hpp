@@ -38,6 +38,9 @@ public:
   /// It ended by itself, without a complaint.
   bool ended_well() const noexcept { return ended_well_; }
   pid_t pid() const noexcept { return pid_; }
+  /// What its threads wait for in the kernel, as far as we may know: "drill: ep_poll, lane0:
+  /// futex_wait_queue".
+  std::string waits_for() const;
 
 private:
   host_process(pid_t pid, line_socket socket) : pid_(pid), socket_(std::move(socket)) {}

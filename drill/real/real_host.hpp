@@ -49,6 +49,7 @@ public:
   /// Counts processes.
   std::uint64_t life() const noexcept { return life_; }
 
+  std::string waits_for() const { return process_ ? process_->waits_for() : std::string{}; }
   /// Answered at most once: never by a process that is gone.
   void ask(json order, reply then);
   /// Waits for its end after a "stop"; what is wrong with it, if anything.

@@ -18,7 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::duration come_up_patience = 30s;
+/// An emulated machine needs a good part of it.
+constexpr base::duration come_up_patience = 60s;
 /// The NIC's log is a ring, and somebody has to look whether the run is over.
 constexpr base::duration longest_turn = 10ms;
 

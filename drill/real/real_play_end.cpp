@@ -190,7 +190,8 @@ bool real_play::take_down() {
       facts_.counters.push_back({"open file descriptors of " + who, fds.first, fds.second});
     });
     if (!turn_until([&] { return has_answered; }, loop_.now() + stop_patience))
-      fail("host " + name + " does not stop");
+      fail(fmt::format("host {} does not stop: {}; its threads wait for: {}", name, host->wait_for_end({}),
+                       host->waits_for()));
     else if (const auto wrong = host->wait_for_end(stop_patience); !wrong.empty())
       fail(fmt::format("host {}: {}", name, wrong));
   }
