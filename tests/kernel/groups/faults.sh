@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # guest: --shape bridge --devices 1 --program actor-rdma-drill --file scenarios
-# part of: test
 #
 # Scenarios of the drill that say most in the shortest time: the port switched off, silence, an address that comes back elsewhere.
 . /guest/checks.sh
