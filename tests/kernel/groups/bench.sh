@@ -18,7 +18,7 @@ between_processes() {
   actor-rdma-bench target $nic --devices "$b" --range 4M > /tmp/target 2>&1 &
   target=$!
   until grep -q '^listening on ' /tmp/target; do
-    kill -0 "$target" || return 3
+    is_running "$target" || return 3
     sleep 0.2
   done
   status=0

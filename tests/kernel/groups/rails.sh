@@ -14,9 +14,9 @@ survives() {
   heal="$2"
   rm -f /tmp/told
   actor-rdma-bench loopback $nic --devices "$a" --target-devices "$b" --size 16K --batch 4 --depth 2 --range 2M --verify \
-    --notices --pause 20ms --seconds 7 --log debug > /tmp/result 2>> /tmp/told &
+    --notices --pause 20ms --seconds 9 --log debug > /tmp/result 2>> /tmp/told &
   bench=$!
-  sleep 2
+  is_under_way "$bench" /tmp/told
   echo "fault: $fault" >> /tmp/told
   $fault
   sleep 1.5

@@ -15,7 +15,7 @@ if [ "$GUEST_HOST" = b ]; then
   actor-rdma-bench target $nic --devices "$mine" --range 2M --listen "$target" > /tmp/target 2>&1 &
   serving=$!
   until grep -q '^listening on ' /tmp/target; do
-    kill -0 "$serving" || exit 1
+    is_running "$serving" || exit 1
     sleep 0.2
   done
   while order="$(nc -l -p "$orders")"; do
@@ -51,9 +51,9 @@ transfers() {
 
 survives() { # COMMAND: with "off" it pulls a cable, with "on" it puts it back
   rm -f /tmp/told
-  transfers --notices --pause 20ms --seconds 8 > /tmp/result 2>> /tmp/told &
+  transfers --notices --pause 20ms --seconds 9 > /tmp/result 2>> /tmp/told &
   bench=$!
-  sleep 3
+  is_under_way "$bench" /tmp/told
   echo "fault" >> /tmp/told
   "$1" off
   sleep 2

@@ -22,6 +22,19 @@ check() { # SENTENCE COMMAND...
   echo "$outcome - $sentence ($((${end%%.*} - ${begin%%.*})) s)"
 }
 
+# A child that has ended is there until it is waited for, and has no command line any more.
+is_running() { # PROCESS
+  [ -n "$(tr -d '\0' 2> /dev/null < "/proc/$1/cmdline")" ]
+}
+
+# For a run of the benchmark in the background that tells to a file: waits until it has transferred for a second.
+is_under_way() { # PROCESS FILE
+  until grep -q '^ *1 s ' "$2"; do
+    is_running "$1" || return 1
+    sleep 0.2
+  done
+}
+
 finish() {
   [ "$checks_failed" -eq 0 ]
   exit $?
