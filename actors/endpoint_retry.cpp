@@ -53,6 +53,7 @@ void endpoint::fail_attempt(member& q, const std::string& why) {
   back_off(q);
   ++q.failures;
   attempt_failure_ = why;
+  send(bootstrap::ping{}); // if what it publishes now has not come, the answer says so
   raise(endpoint_event::attempt_failed, why);
   give_up_incomplete();
   schedule_retry();

@@ -60,6 +60,7 @@ void guest::handle(adopt_link& m) {
   for (const auto& [number, e] : endpoints_)
     h.endpoints->push_back(number);
   send(h);
+  version_ = m.published.version;
   send(bootstrap::publish{m.published});
   peer_link up;
   up.link = link_;
@@ -98,6 +99,7 @@ void guest::handle(device_added& m) {
 }
 
 void guest::handle(published& m) {
+  version_ = m.what.version;
   send(bootstrap::publish{m.what});
 }
 
@@ -107,7 +109,7 @@ void guest::handle(control& m) {
   if (const auto* bye = std::get_if<bootstrap::goodbye>(&m.what.what))
     return leave("it left: " + bye->cause);
   if (const auto* p = std::get_if<bootstrap::ping>(&m.what.what))
-    return send(bootstrap::pong{p->token});
+    return send(bootstrap::pong{p->token, version_});
   if (auto* n = std::get_if<bootstrap::notice>(&m.what.what))
     return on_notice(*n);
   if (std::holds_alternative<bootstrap::connect>(m.what.what))

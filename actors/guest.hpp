@@ -79,6 +79,7 @@ private:
   const std::string title_;
   bootstrap::link_id link_ = 0;
   std::map<std::uint32_t, served> endpoints_; ///< by the initiator's number
+  std::uint64_t version_ = 0;                 ///< of what the peer was told last that we publish
   base::time_point since_{};
   bool leaving_ = false;
   std::string cause_;

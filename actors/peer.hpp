@@ -107,12 +107,13 @@ private:
   void perform(session_action action);
   void dial();
   void greet();
+  void drop_link();
   void turned_away(bootstrap::incarnation by);
   void on_hello(const bootstrap::message& m);
   void arm_dial_timer(base::duration wait);
   void stop_dial_timer();
   void expect_publish();
-  void publish_overdue();
+  void publish_missed(std::string how);
   void on_publish(const bootstrap::publish& m);
   void declare_dead();
   void tell_endpoints(bool dead);

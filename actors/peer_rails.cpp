@@ -36,15 +36,11 @@ void peer::expect_publish() {
   arm_dial_timer(config_.connect_deadline);
 }
 
-void peer::publish_overdue() {
-  last_refusal_ = base::error{base::reason::protocol,
-                              "bootstrap",
-                              {},
-                              {},
-                              where_.address,
-                              "it said hello, and does not say what it publishes"};
+/// The next link begins with it.
+void peer::publish_missed(std::string how) {
+  last_refusal_ = base::error{base::reason::protocol, "bootstrap", {}, {}, where_.address, std::move(how)};
   note(observe::event_kind::rejected, last_refusal_.to_string(), 0, base::level::warn);
-  where_.channel->close(link_);
+  drop_link();
 }
 
 void peer::on_publish(const bootstrap::publish& m) {
@@ -56,6 +52,8 @@ void peer::on_publish(const bootstrap::publish& m) {
   }
   publish_due_ = false;
   stop_dial_timer();
+  if (memory_ && m.published.version < memory_->published.version)
+    return; // overtaken by a newer one
   memory_ = make_remote_memory(owner_, m.published, features_);
   where_.view->set(memory_);
   queue_.published(memory_);

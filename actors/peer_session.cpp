@@ -203,10 +203,15 @@ void peer::handle(control& m) {
   }
   if (const auto* p = std::get_if<bootstrap::publish>(&m.what.what))
     return on_publish(*p);
-  if (const auto* p = std::get_if<bootstrap::pong>(&m.what.what))
+  if (const auto* p = std::get_if<bootstrap::pong>(&m.what.what)) {
+    if (memory_ && p->segment_version > memory_->published.version)
+      return publish_missed(
+          fmt::format("version {} of what it publishes did not come, {} is the last that did",
+                      p->segment_version, memory_->published.version));
     return refresh_answered(p->token);
+  }
   if (const auto* p = std::get_if<bootstrap::ping>(&m.what.what))
-    return send(bootstrap::pong{p->token});
+    return send(bootstrap::pong{p->token, 0});
   if (const auto* p = std::get_if<bootstrap::noticed>(&m.what.what))
     return on_noticed(*p);
   const auto number = std::visit(
@@ -226,6 +231,11 @@ void peer::handle(control& m) {
 void peer::turned_away(bootstrap::incarnation by) {
   if (owner_ == 0 || (by != 0 && by != owner_))
     return raise(session_event::refused, last_refusal_.to_string());
+  drop_link();
+}
+
+/// For the reason that last_refusal_ says; the next one is dialled.
+void peer::drop_link() {
   where_.channel->close(std::exchange(link_, 0));
   outbox_.disconnected();
   dialling_ = false;

@@ -173,6 +173,9 @@ struct ping {
 };
 struct pong {
   std::uint64_t token = 0;
+  /// Of what the sender published last: who has an older one has missed it. 0: not said, as by earlier
+  /// builds.
+  std::uint64_t segment_version = 0;
   friend bool operator==(const pong&, const pong&) = default;
 };
 /// The sender shuts down in good order; what it confirmed stays confirmed.

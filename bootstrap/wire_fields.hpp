@@ -148,6 +148,7 @@ void wire_fields(V& v, M& m) {
 template <class V, like<pong> M>
 void wire_fields(V& v, M& m) {
   v("token", m.token);
+  v.optional("segment_version", m.segment_version);
 }
 
 template <class V, like<goodbye> M>

@@ -32,7 +32,10 @@ copy_sources() {
   done) > "$logs/files"
   # By content, not by time: what a break changed is put back, nothing else is touched, and what is written anew has
   # the time of now, so that exactly that is compiled again.
-  rsync --recursive --links --perms --checksum --delete --from0 --files-from="$logs/files" "$top/" "$copy/"
+  rsync --recursive --links --perms --checksum --from0 --files-from="$logs/files" "$top/" "$copy/"
+  # What is left of a file that is gone would be built.
+  (cd "$copy" && find . -type f -printf '%P\0') | sort -z > "$logs/there"
+  sort -z "$logs/files" | comm -z -13 - "$logs/there" | (cd "$copy" && xargs -0 -r rm -f)
 }
 
 apply_patch() { patch --directory "$copy" --strip 1 --fuzz 0 --quiet --no-backup-if-mismatch < "$1"; }

@@ -223,6 +223,36 @@ TEST_CASE("a peer that says hello and never what it publishes is dialled again, 
   CHECK(a.stop());
 }
 
+TEST_CASE("a publish that never came is found out by the answer to a ping, and the next link brings it") {
+  sim::cluster c(8);
+  auto& a = c.add(named("a"));
+  played x(c, "x");
+  int hellos = 0;
+  x.answer = [&](const bootstrap::message& m) {
+    if (std::holds_alternative<bootstrap::hello>(m.what)) {
+      x.say(hello(), m.from);
+      auto p = publish();
+      p.published.version = ++hellos == 1 ? 6 : 7;
+      x.say(p, m.from);
+    } else if (const auto* connect = std::get_if<bootstrap::connect>(&m.what)) {
+      bootstrap::reject r;
+      r.endpoint = connect->endpoint;
+      r.generation = connect->qps.front().generation;
+      r.code = bootstrap::reject_code::busy;
+      r.text = "come back later";
+      x.say(r, m.from);
+    } else if (const auto* ping = std::get_if<bootstrap::ping>(&m.what)) {
+      x.say(bootstrap::pong{ping->token, 7}, m.from);
+    }
+  };
+  a.engine().import_peer(x.address, [](auto) {});
+  c.world().run_for(3s);
+  CHECK(hellos == 2);
+  CHECK(sim::told(a, observe::event_kind::rejected, "version 7 of what it publishes did not come, 6") == 1);
+  CHECK(a.count(observe::event_kind::peer_dead) == 0);
+  CHECK(a.stop());
+}
+
 TEST_CASE("what a peer publishes may come before its hello") {
   sim::cluster c(7);
   auto& a = c.add(named("a"));
