@@ -174,14 +174,14 @@ wr_end classify(ibv_wc_status status) noexcept {
   case IBV_WC_SUCCESS: return wr_end::success;
   case IBV_WC_WR_FLUSH_ERR: return wr_end::flushed;
   case IBV_WC_LOC_LEN_ERR:
-  case IBV_WC_LOC_ACCESS_ERR:
-  case IBV_WC_REM_INV_REQ_ERR: return wr_end::refused;
+  case IBV_WC_LOC_ACCESS_ERR: return wr_end::refused;
   case IBV_WC_LOC_PROT_ERR: return wr_end::no_reach;
   case IBV_WC_REM_ACCESS_ERR: return wr_end::no_access;
   case IBV_WC_RETRY_EXC_ERR:
   case IBV_WC_RNR_RETRY_EXC_ERR:
   case IBV_WC_RESP_TIMEOUT_ERR: return wr_end::error;
-  default: return wr_end::fault; // LOC_QP_OP_ERR, REM_OP_ERR, BAD_RESP_ERR, GENERAL_ERR, ...
+  // rxe calls valid requests invalid too, when packets of them were sent again.
+  default: return wr_end::fault; // REM_INV_REQ_ERR, LOC_QP_OP_ERR, REM_OP_ERR, BAD_RESP_ERR, GENERAL_ERR, ...
   }
 }
 
