@@ -36,7 +36,7 @@ std::optional<nlohmann::json> parse_json(const std::string& text, complaints& wr
   try { // the one way to hear where a text stops being JSON
     duplicate_finder finder{wrong};
     return nlohmann::json::parse(text, std::ref(finder), true, true);
-  } catch (const nlohmann::json::parse_error& e) {
+  } catch (const nlohmann::json::exception& e) { // also for a number that is none of ours
     wrong = {fmt::format("is not JSON (with // comments): {}", e.what())};
     return std::nullopt;
   }

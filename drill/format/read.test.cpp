@@ -245,3 +245,7 @@ TEST_CASE(
         "faults[0]: may begin as late as 121000 ms, accepted is until the time_limit_ms of 120000");
   CHECK(has(complaint(fault(flap + R"(, "times": 1000000, "every_ms": 1000)")), "time_limit_ms"));
 }
+
+TEST_CASE("a number that no machine has is refused like any other nonsense") {
+  CHECK(has(complaint(R"("time_limit_ms": 1e999)"), "is not JSON"));
+}
