@@ -11,7 +11,10 @@
 
 #include <algorithm>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -209,6 +212,14 @@ base::expected<void> core::start() {
   return {};
 }
 
+/// Until the process ends, and without an end of its own then.
+static void keep_for_good(std::shared_ptr<core> what) {
+  static auto& mutex = *new std::mutex;
+  static auto& kept = *new std::vector<std::shared_ptr<core>>;
+  std::lock_guard lock(mutex);
+  kept.push_back(std::move(what));
+}
+
 shutdown_report core::shutdown(base::duration timeout) {
   std::lock_guard lock(shutdown_mutex_);
   if (down_.exchange(true) || !engine_ || born_in_process_ != process_generation())
@@ -246,7 +257,7 @@ shutdown_report core::shutdown(base::duration timeout) {
   // process's life.
   for (const auto& what : report_.quarantined)
     base::log(base::level::error, "transport", "{}: left behind at shutdown: {}", opts_.name, what);
-  new std::shared_ptr<core>(shared_from_this());
+  keep_for_good(shared_from_this());
   return report_;
 }
 
