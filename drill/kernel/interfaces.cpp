@@ -152,7 +152,7 @@ done set_dropping(const std::string& netdev, bool incoming, bool on) {
     place.tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0);
     netlink_message m(RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
     m.header(place).text(TCA_KIND, "clsact");
-    const auto made = netlink_ask(NETLINK_ROUTE, std::move(m), "cannot add the qdisc clsact to " + netdev);
+    auto made = netlink_ask(NETLINK_ROUTE, std::move(m), "cannot add the qdisc clsact to " + netdev);
     if (!made && made.error().sys_errno != EEXIST)
       return made;
   }

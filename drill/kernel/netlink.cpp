@@ -44,7 +44,7 @@ std::string words_of(const nlmsghdr& head, const char* body, std::size_t length)
     return {};
   const auto all = attributes_in({body + sizeof(nlmsgerr), length - sizeof(nlmsgerr)});
   const auto found = all.find(NLMSGERR_ATTR_MSG);
-  return found == all.end() ? std::string{} : ": " + std::string(found->second.c_str());
+  return found == all.end() ? std::string{} : ": " + found->second.substr(0, found->second.find('\0'));
 }
 
 using object = std::function<void(const char* body, std::size_t length)>;

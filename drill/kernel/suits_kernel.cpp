@@ -41,7 +41,7 @@ std::string why_not(const fault_spec& f, const kernel_device* device) {
     return "quiet: the kernel always tells of it, with --fabric verbs accepted is false";
   if (f.kind == "packets_lost" && !f.peer.empty())
     return "peer: a switch port loses packets of all, with --fabric verbs it has to be left out";
-  if (f.kind == "packets_lost" && f.direction != "" && f.direction != "tx" && f.direction != "rx")
+  if (f.kind == "packets_lost" && !f.direction.empty() && f.direction != "tx" && f.direction != "rx")
     return fmt::format("direction: is {}, with --fabric verbs accepted are tx, rx", f.direction);
   if (device == nullptr)
     return {};
