@@ -188,7 +188,7 @@ base::expected<std::optional<std::uint32_t>> rdma_index(const std::string& devic
     const auto name = one.find(RDMA_NLDEV_ATTR_DEV_NAME);
     const auto index = one.find(RDMA_NLDEV_ATTR_DEV_INDEX);
     if (name == one.end() || index == one.end() || index->second.size() != sizeof(std::uint32_t) ||
-        device != name->second.c_str())
+        device != text_of(name->second))
       continue;
     std::uint32_t n = 0;
     std::memcpy(&n, index->second.data(), sizeof n);
@@ -206,7 +206,7 @@ base::expected<object_counts> rdma_objects(const std::string& device) {
   for (const auto& one : *all) {
     const auto name = one.find(RDMA_NLDEV_ATTR_DEV_NAME);
     const auto table = one.find(RDMA_NLDEV_ATTR_RES_SUMMARY);
-    if (name == one.end() || table == one.end() || device != name->second.c_str())
+    if (name == one.end() || table == one.end() || device != text_of(name->second))
       continue;
     each_attribute(table->second, [&](std::uint16_t, std::string_view entry) {
       const auto a = attributes_in(entry);
@@ -214,7 +214,7 @@ base::expected<object_counts> rdma_objects(const std::string& device) {
       const auto count = a.find(RDMA_NLDEV_ATTR_RES_SUMMARY_ENTRY_CURR);
       if (what == a.end() || count == a.end() || count->second.size() != sizeof(std::uint64_t))
         return;
-      const std::string kind = what->second.c_str();
+      const auto kind = text_of(what->second);
       if (kind == "qp")
         std::memcpy(&counts.qps, count->second.data(), sizeof counts.qps);
       else if (kind == "mr")

@@ -44,7 +44,7 @@ std::string words_of(const nlmsghdr& head, const char* body, std::size_t length)
     return {};
   const auto all = attributes_in({body + sizeof(nlmsgerr), length - sizeof(nlmsgerr)});
   const auto found = all.find(NLMSGERR_ATTR_MSG);
-  return found == all.end() ? std::string{} : ": " + found->second.substr(0, found->second.find('\0'));
+  return found == all.end() ? std::string{} : ": " + text_of(found->second);
 }
 
 using object = std::function<void(const char* body, std::size_t length)>;
@@ -97,6 +97,10 @@ void each_attribute(std::string_view bytes,
     each(head.nla_type & NLA_TYPE_MASK, bytes.substr(sizeof head, head.nla_len - sizeof head));
     bytes.remove_prefix(std::min(aligned(head.nla_len), bytes.size()));
   }
+}
+
+std::string text_of(const std::string& attribute) {
+  return attribute.substr(0, attribute.find('\0'));
 }
 
 netlink_attributes attributes_in(std::string_view bytes) {

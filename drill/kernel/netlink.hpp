@@ -57,6 +57,8 @@ using netlink_attributes = std::map<std::uint16_t, std::string>;
 void each_attribute(std::string_view bytes,
                     const std::function<void(std::uint16_t type, std::string_view value)>& each);
 netlink_attributes attributes_in(std::string_view bytes);
+/// What an attribute says as text, which ends at its first zero.
+std::string text_of(const std::string& attribute);
 
 /// Asks for a list. `header_bytes` is the length of the family's header before the attributes.
 base::expected<std::vector<netlink_attributes>>
