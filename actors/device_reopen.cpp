@@ -192,8 +192,6 @@ void device::say_what_is_left() {
 }
 
 void device::answer_stop() {
-  if (open_timer_ != deadline_id::none)
-    env().cancel(std::exchange(open_timer_, deadline_id::none));
   if (stop_asked_by_)
     caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{name_, std::move(left_behind_)});
   subscribers_.clear();

@@ -119,10 +119,7 @@ void guest::handle(control& m) {
     if (at == endpoints_.end())
       return refuse(r->endpoint, r->qp.index, r->qp.generation, bootstrap::reject_code::unknown_endpoint,
                     "this endpoint is not known here");
-    if (at->second.ending)
-      return refuse_ending(r->endpoint, r->qp.index, r->qp.generation);
-    caf::anon_send(at->second.handle, m);
-    return;
+    return ask(at->second, m, r->endpoint, r->qp.index, r->qp.generation);
   }
   if (const auto* r = std::get_if<bootstrap::retire>(&m.what.what)) {
     if (const auto at = endpoints_.find(r->endpoint); at != endpoints_.end())
@@ -135,12 +132,8 @@ void guest::handle(control& m) {
 void guest::on_connect(const control& m) {
   const auto& c = std::get<bootstrap::connect>(m.what.what);
   const auto generation = c.qps.empty() ? std::uint16_t{0} : c.qps.front().generation;
-  if (const auto at = endpoints_.find(c.endpoint); at != endpoints_.end()) {
-    if (at->second.ending)
-      return refuse_ending(c.endpoint, 0, generation);
-    caf::anon_send(at->second.handle, m);
-    return;
-  }
+  if (const auto at = endpoints_.find(c.endpoint); at != endpoints_.end())
+    return ask(at->second, m, c.endpoint, 0, generation);
   if (c.qps.empty() || c.qps.size() > max_qps)
     return refuse(c.endpoint, 0, generation, bootstrap::reject_code::bad_request,
                   fmt::format("{} QPs are asked for", c.qps.size()));
@@ -216,8 +209,6 @@ void guest::handle(stopped& m) {
 }
 
 void guest::gone() {
-  if (window_ != deadline_id::none)
-    env().cancel(std::exchange(window_, deadline_id::none));
   // A goodbye ends everything that was accepted from the peer: never while one of our QPs could still take a
   // late packet.
   if (link_ != 0 && stop_asked_by_)
@@ -257,8 +248,12 @@ void guest::refuse(std::uint32_t number, std::uint16_t qp_index, std::uint16_t g
   send(std::move(r));
 }
 
-/// What it had before it was given up for dead: until the last QP of that is gone, nothing takes its place.
-void guest::refuse_ending(std::uint32_t number, std::uint16_t qp_index, std::uint16_t generation) {
+/// For QPs of an endpoint that is there. Of what the peer had before it was given up for dead nothing is made
+/// anew until the last QP has gone.
+void guest::ask(const served& whom, const control& m, std::uint32_t number, std::uint16_t qp_index,
+                std::uint16_t generation) {
+  if (!whom.ending)
+    return caf::anon_send(whom.handle, m);
   refuse(number, qp_index, generation, bootstrap::reject_code::busy,
          "a QP of this endpoint from before the link was lost is not destroyed yet");
 }

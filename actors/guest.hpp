@@ -70,7 +70,8 @@ private:
   void send(bootstrap::body what);
   void refuse(std::uint32_t endpoint, std::uint16_t qp_index, std::uint16_t generation,
               bootstrap::reject_code code, const std::string& text);
-  void refuse_ending(std::uint32_t endpoint, std::uint16_t qp_index, std::uint16_t generation);
+  void ask(const served& whom, const control& m, std::uint32_t endpoint, std::uint16_t qp_index,
+           std::uint16_t generation);
   void note(observe::event_kind kind, std::string detail, base::level at);
 
   const settings& config_;

@@ -80,7 +80,7 @@ void peer::on_deadline(std::uint64_t token) {
 void peer::due(std::uint64_t token) {
   if (token == dial_token) {
     dial_timer_ = deadline_id::none;
-    if (std::exchange(publish_due_, false) && machine_.state() == session_state::ready)
+    if (machine_.state() == session_state::ready)
       return publish_missed("it said hello, and does not say what it publishes");
     raise(session_event::retry, "time to dial again");
   } else if (token == refresh_due_token) {

@@ -112,7 +112,6 @@ private:
   void on_hello(const bootstrap::message& m);
   void arm_dial_timer(base::duration wait);
   void stop_dial_timer();
-  void expect_publish();
   void publish_missed(std::string how);
   void on_publish(const bootstrap::publish& m);
   void declare_dead();
@@ -177,7 +176,6 @@ private:
   std::uint32_t dial_failures_ = 0;
   bool dialling_ = false; ///< a dial or a greeting is under way
   bool ever_connected_ = false;
-  bool publish_due_ = false;
   std::optional<bootstrap::message> early_publish_; ///< came before its hello
   deadline_id dial_timer_ = deadline_id::none;      ///< of the next dial, of hello, or of what follows hello
   std::uint64_t refresh_token_ = 0;                 ///< of the ping whose pong is waited for; 0: none

@@ -30,12 +30,6 @@ const char* fault_of(const bootstrap::segment& s) noexcept {
 
 } // namespace
 
-/// It follows hello on every link: without it nothing can be sent, or keys are used that may be old.
-void peer::expect_publish() {
-  publish_due_ = true;
-  arm_dial_timer(config_.connect_deadline);
-}
-
 /// The next link begins with it.
 void peer::publish_missed(std::string how) {
   last_refusal_ = base::error{base::reason::protocol, "bootstrap", {}, {}, where_.address, std::move(how)};
@@ -50,7 +44,6 @@ void peer::on_publish(const bootstrap::publish& m) {
     where_.channel->close(link_);
     return;
   }
-  publish_due_ = false;
   stop_dial_timer();
   if (memory_ && m.published.version < memory_->published.version)
     return; // overtaken by a newer one

@@ -76,9 +76,6 @@ void peer::perform(session_action action) {
       send(bootstrap::goodbye{cause_});
       where_.channel->close(link_);
     }
-    stop_dial_timer();
-    if (reach_timer_ != deadline_id::none)
-      env().cancel(std::exchange(reach_timer_, deadline_id::none));
     if (stop_asked_by_)
       caf::anon_send(std::exchange(stop_asked_by_, nullptr), stopped{title_, {}});
     endpoint_handles_.clear();
@@ -252,7 +249,8 @@ void peer::on_hello(const bootstrap::message& m) {
   dial_failures_ = 0;
   dialling_ = false;
   ever_connected_ = true;
-  expect_publish();
+  // What it publishes follows: without it nothing can be sent, or keys are used that may be old.
+  arm_dial_timer(config_.connect_deadline);
   if (m.from == owner_)
     return raise(session_event::same_peer, "the same incarnation answered");
   if (owner_ != 0)

@@ -74,6 +74,7 @@ private:
                          std::function<void()> again);
   void begin_fault(const fault_spec& what, base::time_point since);
   void end_fault(const fault_spec& what, base::time_point since);
+  void was_last_fault(base::duration at);
   void do_fault(const fault_spec& what, bool undo);
   void batch_ended();
   void sample_bytes(base::duration as_of);

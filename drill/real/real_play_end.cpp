@@ -62,9 +62,7 @@ void real_play::end_message_faults() {
   const auto last = stage_.end_message_faults();
   if (!last || *last - zero_ <= facts_.last_fault)
     return;
-  facts_.last_fault = *last - zero_;
-  for (auto& r : rails_)
-    r.carried.reset();
+  was_last_fault(*last - zero_);
   watch_rails();
 }
 

@@ -65,14 +65,19 @@ void real_play::end_fault(const fault_spec& what, base::time_point since) {
   do_fault(what, true);
 }
 
+/// What rails carried before it says nothing.
+void real_play::was_last_fault(base::duration at) {
+  facts_.last_fault = at;
+  for (auto& r : rails_)
+    r.carried.reset();
+}
+
 void real_play::do_fault(const fault_spec& what, bool undo) {
   const auto at = now(); // what is done takes effect at once or later, never before
   trace(at, "fault: " + agenda_.trace_words(what, undo, stage_));
   if (const auto why_not = agenda_.act(what, undo, stage_, at); !why_not.empty())
     fail(why_not);
-  facts_.last_fault = now();
-  for (auto& r : rails_)
-    r.carried.reset();
+  was_last_fault(now());
   if (agenda_.is_through())
     watch_rails();
 }

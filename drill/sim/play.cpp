@@ -326,14 +326,19 @@ void play::begin_fault(const fault_spec& what) {
   });
 }
 
+/// What rails carried before it says nothing.
+void play::was_last_fault(base::duration at) {
+  facts_.last_fault = at;
+  for (auto& r : rails_)
+    r.carried.reset();
+}
+
 void play::do_fault(const fault_spec& what, bool undo) {
   stage_.cluster().world().trace("fault: " + agenda_.trace_words(what, undo, stage_));
   const auto why_not = agenda_.act(what, undo, stage_, now());
   if (failure_.empty())
     failure_ = why_not;
-  facts_.last_fault = now();
-  for (auto& r : rails_)
-    r.carried.reset();
+  was_last_fault(now());
   if (agenda_.is_through())
     watch_rails();
 }

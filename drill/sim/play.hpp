@@ -52,6 +52,7 @@ private:
   bool come_up();
   void plan();
   void begin_fault(const fault_spec& what);
+  void was_last_fault(base::duration at);
   void do_fault(const fault_spec& what, bool undo);
   void batch_ended();
   void sample_bytes(base::duration as_of);

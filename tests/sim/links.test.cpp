@@ -88,17 +88,6 @@ TEST_CASE("a control link that is lost is dialled again and the data path does n
 
 namespace {
 
-/// The next HELLOs from `a` to `b` are lost: so many times connect_deadline passes before they are linked
-/// again.
-void lose_hellos(sim::cluster& c, std::uint64_t count) {
-  bootstrap::message_fault fault;
-  fault.from = "a";
-  fault.to = "b";
-  fault.type = "hello";
-  fault.count = count;
-  c.network().next_messages(fault);
-}
-
 /// What was lost without a link is made again with the link, and no transfer has to stall to find out.
 void must_not_stall(sim::cluster& c, sim::machine& a, sim::load& load) {
   c.world().run_for(500ms);
@@ -122,7 +111,7 @@ TEST_CASE("an acceptor that waited no longer and gave up its QPs says so in its 
     auto& b = c.add(sim::paced("b", 2));
     sim::load load(c, a, b, 64 * 1024, 16, 4);
     REQUIRE(load.connected());
-    lose_hellos(c, 1);
+    sim::lose_hellos(c, 1);
     c.network().cut("a", "b"); // a tries again after 1.5 s, b waits for 1 s
     c.world().run_for(1600ms);
     REQUIRE(b.count(observe::event_kind::peer_dead) == 1);
@@ -145,7 +134,7 @@ TEST_CASE(
     auto& b = c.add(patient);
     sim::load load(c, a, b, 64 * 1024, 16, 4);
     REQUIRE(load.connected());
-    lose_hellos(c, 1);
+    sim::lose_hellos(c, 1);
     c.network().cut("a", "b");
     c.world().run_for(100ms);
     REQUIRE(c.fabric().set_lost("b/soft1", true));

@@ -99,6 +99,15 @@ std::size_t told(const machine& of, observe::event_kind kind, const std::string&
   }));
 }
 
+void lose_hellos(cluster& c, std::uint64_t count) {
+  bootstrap::message_fault fault;
+  fault.from = "a";
+  fault.to = "b";
+  fault.type = "hello";
+  fault.count = count;
+  c.network().next_messages(fault);
+}
+
 void leave_nothing(cluster& c, machine& a, machine& b) {
   CHECK(a.stop());
   CHECK(b.stop());

@@ -60,6 +60,9 @@ verbs::soft::device_state state_of(cluster& c, const std::string& device);
 void must_arrive(load& load, unsigned round, base::duration within = std::chrono::seconds{5});
 /// How many events of this kind say these words.
 std::size_t told(const machine& of, observe::event_kind kind, const std::string& words);
+/// The next HELLOs from `a` to `b` are lost: so many times connect_deadline passes before they are linked
+/// again.
+void lose_hellos(cluster& c, std::uint64_t count);
 /// Stops both, and wants nothing of them to be left on any device.
 void leave_nothing(cluster& c, machine& a, machine& b);
 /// How many QPs of this initiator have become ACTIVE so far, rebuilt ones counted again.

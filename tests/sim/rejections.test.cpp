@@ -80,6 +80,15 @@ bootstrap::hello hello() {
   return h;
 }
 
+using imported = std::shared_ptr<std::optional<base::expected<actors::peer_ref>>>;
+
+/// What becomes of it, once it is known.
+imported begin_import(sim::machine& by, const std::string& address) {
+  auto outcome = std::make_shared<imported::element_type>();
+  by.engine().import_peer(address, [outcome](auto r) { *outcome = std::move(r); });
+  return outcome;
+}
+
 bootstrap::publish publish() {
   bootstrap::publish p;
   p.published.name = "x";
@@ -102,8 +111,7 @@ TEST_CASE("a node that refuses the link is quoted to whoever imports it") {
     x.say(r, m.from);
   };
   const auto ref = [&] {
-    auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
-    a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+    const auto outcome = begin_import(a, x.address);
     c.world().run_until([&] { return outcome->has_value(); }, c.now() + 5s);
     return std::move(**outcome);
   }();
@@ -171,18 +179,12 @@ TEST_CASE("a rail that the acceptor refuses is tried again, in its words, until 
     if (std::holds_alternative<bootstrap::hello>(m.what)) {
       x.say(hello(), m.from);
       x.say(publish(), m.from);
-    } else if (const auto* connect = std::get_if<bootstrap::connect>(&m.what)) {
+    } else if (const auto refusal = bootstrap::refusal_of(m, "come back later")) {
       ++refused;
-      bootstrap::reject r;
-      r.endpoint = connect->endpoint;
-      r.generation = connect->qps.front().generation;
-      r.code = bootstrap::reject_code::busy;
-      r.text = "come back later";
-      x.say(r, m.from);
+      x.say(refusal->what, m.from);
     }
   };
-  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
-  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  const auto outcome = begin_import(a, x.address);
   c.world().run_for(3s);
   REQUIRE(outcome->has_value());
   CHECK((*outcome)->has_value());
@@ -209,8 +211,7 @@ TEST_CASE("a peer that says hello and never what it publishes is dialled again, 
     if (++hellos == 3)
       x.say(publish(), m.from);
   };
-  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
-  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  const auto outcome = begin_import(a, x.address);
   c.world().run_for(2 * a.engine().config().connect_deadline + 100ms);
   CHECK(hellos == 3);
   CHECK(sim::told(a, observe::event_kind::rejected, "it said hello, and does not say what it publishes") ==
@@ -234,13 +235,8 @@ TEST_CASE("a publish that never came is found out by the answer to a ping, and t
       auto p = publish();
       p.published.version = ++hellos == 1 ? 6 : 7;
       x.say(p, m.from);
-    } else if (const auto* connect = std::get_if<bootstrap::connect>(&m.what)) {
-      bootstrap::reject r;
-      r.endpoint = connect->endpoint;
-      r.generation = connect->qps.front().generation;
-      r.code = bootstrap::reject_code::busy;
-      r.text = "come back later";
-      x.say(r, m.from);
+    } else if (const auto refusal = bootstrap::refusal_of(m, "come back later")) {
+      x.say(refusal->what, m.from);
     } else if (const auto* ping = std::get_if<bootstrap::ping>(&m.what)) {
       x.say(bootstrap::pong{ping->token, 7}, m.from);
     }
@@ -263,8 +259,7 @@ TEST_CASE("what a peer publishes may come before its hello") {
     x.say(publish(), m.from);
     x.say(hello(), m.from);
   };
-  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
-  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  const auto outcome = begin_import(a, x.address);
   c.world().run_for(100ms);
   REQUIRE(outcome->has_value());
   CHECK((*outcome)->has_value());
@@ -283,8 +278,7 @@ TEST_CASE("published memory that the data path could not use is refused by name"
     bootstrap::publish p; // without a device
     x.say(p, m.from);
   };
-  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
-  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  const auto outcome = begin_import(a, x.address);
   c.world().run_until([&] { return outcome->has_value(); }, c.now() + 5s);
   REQUIRE(outcome->has_value());
   REQUIRE_FALSE((*outcome)->has_value());
@@ -327,8 +321,7 @@ TEST_CASE("a peer that publishes fewer devices than before loses those rails and
       x.say(yes, m.from);
     }
   };
-  auto outcome = std::make_shared<std::optional<base::expected<actors::peer_ref>>>();
-  a.engine().import_peer(x.address, [outcome](auto r) { *outcome = std::move(r); });
+  const auto outcome = begin_import(a, x.address);
   REQUIRE(c.world().run_until([&] { return asked >= 2; }, c.now() + 1s));
   REQUIRE((outcome->has_value() && (*outcome)->has_value()));
   c.world().run_for(3s);

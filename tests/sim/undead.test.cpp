@@ -16,21 +16,37 @@ constexpr const char* no_qp_goes = "dev=b/soft0 verb=destroy_qp,modify_qp,close_
 
 /// The link is down for longer than b waits, so that b gives up what a had there.
 void be_given_up(sim::cluster& c, sim::machine& b) {
-  bootstrap::message_fault fault;
-  fault.from = "a";
-  fault.to = "b";
-  fault.type = "hello";
-  fault.count = 1;
-  c.network().next_messages(fault);
+  sim::lose_hellos(c, 1);
   c.network().cut("a", "b"); // a tries again after 1.5 s, b waits for 1 s
   c.world().run_for(1400ms);
   REQUIRE(b.count(observe::event_kind::peer_dead) == 1);
 }
 
-bool all_confirmed(const actors::batch_state& batch) {
-  const auto all = batch.transfers();
-  return std::none_of(all.begin(), all.end(), [](const auto& t) { return t.unconfirmed; });
-}
+/// WRITEs of a are out to b's QPs, none of which can be destroyed; a's own device is silent.
+struct out_to_undead {
+  explicit out_to_undead(std::uint64_t seed)
+      : c(seed), a(c.add(sim::paced("a", 1))), b(c.add(sim::paced("b", 1))), load(c, a, b, 64 * 1024, 16, 2) {
+    REQUIRE(load.connected());
+    const auto added = c.fabric().add_rule(no_qp_goes);
+    REQUIRE(added.has_value());
+    rule = *added;
+    REQUIRE(c.fabric().set_hang("a/soft0", true));
+    batch = load.send(2, 5s);
+    REQUIRE(batch);
+    c.world().run_for(1ms);
+  }
+  bool all_confirmed() const {
+    const auto all = batch->transfers();
+    return std::none_of(all.begin(), all.end(), [](const auto& t) { return t.unconfirmed; });
+  }
+
+  sim::cluster c;
+  sim::machine& a;
+  sim::machine& b;
+  sim::load load;
+  std::uint32_t rule = 0;
+  std::shared_ptr<actors::batch_state> batch;
+};
 
 } // namespace
 
@@ -69,24 +85,14 @@ TEST_CASE("a peer that shuts down with QPs left is not dead: what was out to the
     CAPTURE(cut);
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       CAPTURE(seed);
-      sim::cluster c(seed);
-      auto& a = c.add(sim::paced("a", 1));
-      auto& b = c.add(sim::paced("b", 1));
-      sim::load load(c, a, b, 64 * 1024, 16, 2);
-      REQUIRE(load.connected());
-      const auto rule = c.fabric().add_rule(no_qp_goes);
-      REQUIRE(rule.has_value());
-      REQUIRE(c.fabric().set_hang("a/soft0", true));
-      const auto batch = load.send(2, 5s);
-      REQUIRE(batch);
-      c.world().run_for(1ms);
+      out_to_undead o(seed);
       if (cut)
-        c.network().cut("a", "b");
-      CHECK_FALSE(b.stop());
-      CHECK(load.finish(*batch));
-      CHECK(load.count(*batch, transfer_status::completed) < batch->transfers().size());
-      CHECK_FALSE(all_confirmed(*batch));
-      CHECK(a.count(observe::event_kind::peer_dead) == 0);
+        o.c.network().cut("a", "b");
+      CHECK_FALSE(o.b.stop());
+      CHECK(o.load.finish(*o.batch));
+      CHECK(o.load.count(*o.batch, transfer_status::completed) < o.batch->transfers().size());
+      CHECK_FALSE(o.all_confirmed());
+      CHECK(o.a.count(observe::event_kind::peer_dead) == 0);
     }
   }
 }
@@ -94,26 +100,16 @@ TEST_CASE("a peer that shuts down with QPs left is not dead: what was out to the
 TEST_CASE("a shutdown in good order is told as one, also to a peer whose link was lost meanwhile") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
-    sim::cluster c(seed);
-    auto& a = c.add(sim::paced("a", 1));
-    auto& b = c.add(sim::paced("b", 1));
-    sim::load load(c, a, b, 64 * 1024, 16, 2);
-    REQUIRE(load.connected());
-    const auto rule = c.fabric().add_rule(no_qp_goes);
-    REQUIRE(rule.has_value());
-    REQUIRE(c.fabric().set_hang("a/soft0", true));
-    const auto batch = load.send(2, 5s);
-    REQUIRE(batch);
-    c.world().run_for(1ms);
-    c.network().cut("a", "b");
-    c.world().at(c.now() + 300ms, [&] {
-      CHECK(a.count(observe::event_kind::peer_dead) == 0);
-      CHECK(c.fabric().remove_rule(*rule).has_value());
+    out_to_undead o(seed);
+    o.c.network().cut("a", "b");
+    o.c.world().at(o.c.now() + 300ms, [&] {
+      CHECK(o.a.count(observe::event_kind::peer_dead) == 0);
+      CHECK(o.c.fabric().remove_rule(o.rule).has_value());
     });
-    CHECK(b.stop());
-    CHECK(load.finish(*batch, 1s));
-    CHECK(load.count(*batch, transfer_status::completed) < batch->transfers().size());
-    CHECK(all_confirmed(*batch));
-    CHECK(a.count(observe::event_kind::peer_dead) == 1);
+    CHECK(o.b.stop());
+    CHECK(o.load.finish(*o.batch, 1s));
+    CHECK(o.load.count(*o.batch, transfer_status::completed) < o.batch->transfers().size());
+    CHECK(o.all_confirmed());
+    CHECK(o.a.count(observe::event_kind::peer_dead) == 1);
   }
 }
